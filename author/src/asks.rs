@@ -1,18 +1,18 @@
-//! What a module asks for, in the words of the one table that the sandbox has.
+//! A module's imports, described with the sandbox's table of capabilities.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use brine_sandbox::{Capability, ModuleName, Policy, Sha256Hex, Subject, always_granted};
 use serde_json::{Value, json};
 
-/// The imports of a module by what they need.
+/// A module's imports, grouped by what they need.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Asks {
-    /// What an owner grants, and the interfaces that it opens, without versions.
+    /// The capabilities that an owner must grant, and their interfaces without versions.
     pub(crate) granted: BTreeMap<Capability, BTreeSet<String>>,
-    /// What every module may import.
+    /// Interfaces that every module may import.
     pub(crate) always: BTreeSet<String>,
-    /// What no host of Brine has: the module is refused everywhere.
+    /// Interfaces that no host of Brine has: every minion refuses the module.
     pub(crate) unknown: BTreeSet<String>,
 }
 
@@ -36,7 +36,7 @@ impl Asks {
         asks
     }
 
-    /// What is here and not there, but for what every module may have.
+    /// Returns what is in `self` and not in `other`, without interfaces that every module may import.
     pub(crate) fn beyond(&self, other: &Self) -> Self {
         let mut more = Self::default();
         for (capability, interfaces) in &self.granted {
@@ -51,12 +51,12 @@ impl Asks {
         more
     }
 
-    /// Nothing that anybody has to grant.
+    /// Checks that there is nothing to grant and nothing unknown.
     pub(crate) fn is_nothing(&self) -> bool {
         self.granted.is_empty() && self.unknown.is_empty()
     }
 
-    /// A line for each thing: its key in the configuration, what it lets a module do, its interfaces.
+    /// Returns one line for each capability: its key in the configuration, its description, its interfaces.
     pub(crate) fn lines(&self, mark: &str) -> Vec<String> {
         let mut lines = Vec::new();
         for (capability, interfaces) in &self.granted {
@@ -92,7 +92,8 @@ impl Asks {
     }
 }
 
-/// The lines of a minion's configuration with which this module would be loaded; none where none are needed, or help.
+/// Returns the lines of a minion's configuration that would admit this module. None if no lines are needed or none
+/// suffice.
 pub(crate) fn configuration(
     name: &ModuleName,
     sha256: Sha256Hex,

@@ -20,7 +20,8 @@ pub(crate) fn run(options: &Build) -> Result<(), Failure> {
         .parse()
         .map_err(|error| Failure::input(format!("the world's name becomes the module's: {error}; rename the world")))?;
     let output = options.output.clone().unwrap_or_else(|| dir.join(format!("{name}.wasm")));
-    // Before minutes of work: it must be writable, and signed under the name that it gets.
+    // Checked before the build, which takes minutes: the file must be writable, and its name must fit for the
+    // signature.
     check_output(&output)?;
     let key = options.sign.as_deref().map(|key| {
         file::module_name(&output)?;

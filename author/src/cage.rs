@@ -1,4 +1,4 @@
-//! What a module is, read by the compiler in its cage: whoever looks at a module may not trust it.
+//! Reads a module by the compiler in its cage, because the module may be hostile.
 
 use std::path::{Path, PathBuf};
 
@@ -11,21 +11,21 @@ use crate::asks::Asks;
 use crate::failure::{self, Failure};
 use crate::file;
 
-/// A module that somebody wants to know of.
+/// A module under examination.
 pub(crate) struct Module {
     pub(crate) path: PathBuf,
-    /// What its file calls it; `module` where the file's name is none of a module's.
+    /// The module's name from the file name; `module` if the file name does not contain a valid one.
     pub(crate) name: String,
     pub(crate) wasm: Vec<u8>,
     pub(crate) sha256: Sha256Hex,
     pub(crate) info: ModuleInfo,
     pub(crate) asks: Asks,
-    /// What compiling it takes, or why it cannot be compiled. None: nobody asked.
+    /// The cost of compiling it, or why it cannot be compiled. None: it was not compiled.
     pub(crate) compiled: Option<Result<Compiled, String>>,
 }
 
 impl Module {
-    /// Reads a module, and compiles it where asked.
+    /// Reads a module, and compiles it if `compile` is true.
     pub(crate) fn read(path: &Path, compile: bool) -> Result<Self, Failure> {
         let wasm = file::read(path)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -37,7 +37,7 @@ impl Module {
         let no_module = |why: String| Failure::input(format!("{} {why}", path.display()));
         let (info, compiled) = match (examine(compile), compile) {
             (Ok((info, compiled)), _) => (info, compiled.map(Ok)),
-            // What it says of itself may still be of interest.
+            // The description of a module that cannot be compiled is still useful.
             (Err(why), true) => match examine(false) {
                 Ok((info, _)) => (info, Some(Err(why))),
                 Err(_) => return Err(no_module(why)),
@@ -55,7 +55,7 @@ impl Module {
     }
 }
 
-/// The sandbox's programs.
+/// Returns the sandbox's programs.
 pub(crate) fn package() -> Result<Package, Failure> {
     Package::find().map_err(|error| Failure::new(failure::UNAVAILABLE, error.to_string()))
 }

@@ -11,11 +11,11 @@ use crate::cage::Module;
 use crate::cli::Diff;
 use crate::failure::{self, Failure};
 
-/// What a module became.
+/// The differences between two versions of a module.
 struct Difference<'a> {
     added: Vec<&'a Function>,
     removed: Vec<&'a Function>,
-    /// Called otherwise, or returning something else: before, after.
+    /// Functions with another signature: before, after.
     changed: Vec<(&'a Function, &'a Function)>,
     more: Asks,
     less: Asks,
@@ -24,7 +24,7 @@ struct Difference<'a> {
 pub(crate) fn run(options: &Diff) -> Result<ExitCode, Failure> {
     let old = Module::read(&options.old, false)?;
     let mut new = Module::read(&options.new, false)?;
-    // Two files beside each other have two names; the module is one.
+    // The files have two names, but the module is the same.
     new.name.clone_from(&old.name);
     let difference = compare(&old, &new);
     if options.json {

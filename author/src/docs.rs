@@ -12,7 +12,7 @@ pub(crate) fn run(options: &Docs) -> Result<(), Failure> {
     file::write(&options.output, &out)
 }
 
-/// The component with the doc comments of its WIT inside.
+/// Returns the component with the doc comments of its WIT in it.
 pub(crate) fn embed<P: AsRef<Path>>(
     wasm: &[u8],
     wit: &[P],

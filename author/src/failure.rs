@@ -1,19 +1,19 @@
-//! How a command ends when it did not do what it was asked for: what failed, on what, why, and what to do.
+//! The failure of a command: the operation, the file, the reason and the remedy.
 
 use std::fmt;
 use std::path::Path;
 
-/// Something did not hold: no signature, another key, a job that failed.
+/// A check or a job failed: no signature, another key, an error of the function.
 pub(crate) const FAILED: u8 = 1;
-/// EX_USAGE: the command line asks for what makes no sense.
+/// EX_USAGE: the command line is invalid.
 pub(crate) const USAGE: u8 = 64;
-/// EX_DATAERR: an input is not what it should be.
+/// EX_DATAERR: an input is invalid.
 pub(crate) const BAD_INPUT: u8 = 65;
 /// EX_NOINPUT: a file cannot be read.
 pub(crate) const NO_INPUT: u8 = 66;
-/// EX_UNAVAILABLE: a part of the package is not here.
+/// EX_UNAVAILABLE: a part of the package is missing.
 pub(crate) const UNAVAILABLE: u8 = 69;
-/// What a shell says of a program that Ctrl-C ended.
+/// The exit code that a shell reports for a program ended by Ctrl-C.
 pub(crate) const INTERRUPTED: u8 = 130;
 /// EX_CANTCREAT: a result cannot be written.
 pub(crate) const NO_OUTPUT: u8 = 73;
@@ -21,7 +21,7 @@ pub(crate) const NO_OUTPUT: u8 = 73;
 /// A message for the person at the terminal, and the exit code.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    /// See the constants.
+    /// One of the constants above.
     pub(crate) code: u8,
     message: String,
 }
@@ -31,7 +31,7 @@ impl Failure {
         Self { code, message: message.into() }
     }
 
-    /// Something did not hold.
+    /// Returns the failure of a check or a job.
     pub(crate) fn failed(message: impl Into<String>) -> Self {
         Self::new(FAILED, message)
     }

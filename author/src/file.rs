@@ -1,4 +1,4 @@
-//! A module's file and what lies beside it.
+//! Reads and writes a module's file and the files beside it.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -9,7 +9,7 @@ use brine_sandbox::{CompileLimits, ModuleName};
 
 use crate::failure::Failure;
 
-/// Reads a component that is not larger than a minion would take.
+/// Reads a component, up to the size that a minion accepts.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     let limit = CompileLimits::default().module;
     bounded(path, limit)?.ok_or_else(|| {
@@ -18,7 +18,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     })
 }
 
-/// Reads a text of a bounded length: a key, a signature, a password.
+/// Reads a text within a bound: a key, a signature, a password.
 pub(crate) fn text(path: &Path, limit: usize, what: &str) -> Result<String, Failure> {
     let bytes = bounded(path, limit as u64)?;
     bytes
@@ -26,11 +26,11 @@ pub(crate) fn text(path: &Path, limit: usize, what: &str) -> Result<String, Fail
         .ok_or_else(|| Failure::input(format!("{} is no {what}", path.display())))
 }
 
-/// None: it is larger.
+/// Reads a file. None if it is larger than the limit.
 fn bounded(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, Failure> {
     let unreadable = |error: std::io::Error| Failure::unreadable(path, error);
     let file = File::open(path).map_err(unreadable)?;
-    // A pipe or a device has no end that would come by itself.
+    // A pipe or a device may never end.
     if !file.metadata().map_err(unreadable)?.is_file() {
         return Err(Failure::unreadable(path, "it is no file"));
     }
@@ -39,7 +39,7 @@ fn bounded(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, Failure> {
     Ok((bytes.len() as u64 <= limit).then_some(bytes))
 }
 
-/// Writes a file whole or not at all: the next step may be looking.
+/// Writes a file atomically, because the next step may read it at any time.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let unwritable = |error: std::io::Error| Failure::unwritable(path, error);
     if path.is_dir() {
@@ -55,14 +55,14 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     })
 }
 
-/// The path with something appended to its last name.
+/// Returns the path with a suffix appended to its last name.
 pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut path = OsString::from(path);
     path.push(suffix);
     path.into()
 }
 
-/// The module's name in its file's: what `salt` calls it by.
+/// Returns the module's name from the file name, which is its name in calls.
 pub(crate) fn module_name(path: &Path) -> Result<ModuleName, Failure> {
     let file = path.file_name().unwrap_or_default().to_string_lossy();
     let Some(stem) = file.strip_suffix(".wasm") else {

@@ -1,11 +1,11 @@
-//! `--grant` and `--limit`: pieces of the configuration's YAML, and the pieces that a refusal asks for.
+//! `--grant` and `--limit`: parts of the configuration in YAML, and the options that a refusal suggests.
 
 use brine_protocol::config::yaml;
 use brine_protocol::value::{Value, ValueExt};
 
 use crate::failure::Failure;
 
-/// Several options as one map of the configuration.
+/// Several options merged into one map of the configuration.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Merged(Vec<(Value, Value)>);
 
@@ -23,8 +23,8 @@ impl Merged {
     }
 }
 
-/// Reads options in the words of the configuration: `filesystem: {/srv: ro}`, or `disks` for `disks: true`. Lists and maps of one
-/// key add up; of anything else the last one counts.
+/// Parses options in the syntax of the configuration: `filesystem: {/srv: ro}`, or `disks` for `disks: true`. Lists and
+/// maps of one key are merged; of other values the last one applies.
 pub(crate) fn merge(option: &str, example: &str, texts: &[String]) -> Result<Merged, Failure> {
     let mut merged = Merged::default();
     for text in texts {
@@ -59,8 +59,8 @@ fn add(known: &mut Value, more: Value) {
     }
 }
 
-/// What a refusal's line of configuration has that was not granted here, as options. The line is the end of the sandbox's own
-/// sentence: `… in the minion's configuration: NAME: {sha256: …, disks: true}`.
+/// Returns the grants in a refusal's configuration line that are missing here, as options. The line is at the end of
+/// the sandbox's message: `… in the minion's configuration: NAME: {sha256: …, disks: true}`.
 pub(crate) fn lacking(words: &str, granted: &Merged) -> Option<String> {
     let (_, line) = words.split_once("in the minion's configuration: ")?;
     let entry = &line[line.find('{')?..];
@@ -75,7 +75,7 @@ pub(crate) fn lacking(words: &str, granted: &Merged) -> Option<String> {
     (!options.is_empty()).then(|| options.join(" "))
 }
 
-/// The value to grant; where only its holder knows what belongs in it, how it is written.
+/// Returns the value to grant. If only the user can know it, returns its form.
 fn asked(key: &str, value: &Value) -> String {
     let empty = matches!(value, Value::Array(items) if items.is_empty())
         || matches!(value, Value::Map(entries) if entries.is_empty());
@@ -88,7 +88,7 @@ fn asked(key: &str, value: &Value) -> String {
     }
 }
 
-/// Where the map that a text begins with ends.
+/// Returns the end of the map with which a text begins.
 fn closing(text: &str) -> Option<usize> {
     let (mut depth, mut quote) = (0usize, None);
     for (at, c) in text.char_indices() {
@@ -108,7 +108,7 @@ fn closing(text: &str) -> Option<usize> {
     None
 }
 
-/// A value on one line of YAML.
+/// Writes a value on one line of YAML.
 fn flow(value: &Value) -> String {
     match value {
         Value::Map(entries) => {

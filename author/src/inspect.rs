@@ -22,7 +22,7 @@ pub(crate) fn run(options: &Inspect) -> Result<ExitCode, Failure> {
     } else {
         print(&module, signatures.as_ref().map(Option::as_deref));
     }
-    // No minion would take it.
+    // Every minion would refuse the module.
     let refused = matches!(module.compiled, Some(Err(_))) || !module.asks.unknown.is_empty();
     Ok(if refused { ExitCode::from(failure::FAILED) } else { ExitCode::SUCCESS })
 }
@@ -85,7 +85,7 @@ fn print_doc(doc: &str, indent: &str) {
     }
 }
 
-/// What a signature says of itself: nobody gave a key to check it with.
+/// Describes a signature by its own statements, which are unverified without a key.
 fn said(block: &Block) -> String {
     let said = block.said();
     let time = said.time().map(|time| format!(" on {time}")).unwrap_or_default();
@@ -147,7 +147,7 @@ fn signature_json(block: &Block) -> Value {
     json!({ "key": block.key, "time": said.timestamp, "file": said.file, "version": said.version, "checked": false })
 }
 
-/// One function.
+/// Describes one function.
 pub(crate) fn function_json(module: &str, function: &Function) -> Value {
     let params: Vec<Value> = function
         .params

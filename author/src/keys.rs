@@ -1,4 +1,4 @@
-//! Keys that sign modules: minisign's files, and their passwords.
+//! Keys that sign modules: minisign's key files and their passwords.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -15,9 +15,9 @@ use crate::failure::Failure;
 use crate::file;
 use crate::signatures::key_number;
 
-/// Bytes of a key's file; minisign's have a comment and 212 characters.
+/// Upper bound on the bytes of a key file. Those of minisign have a comment and 212 characters.
 const MAX_KEY: usize = 4 * 1024;
-/// Bytes of a password, minisign's own bound.
+/// Upper bound on the bytes of a password, as in minisign.
 const MAX_PASSWORD: usize = 1024;
 
 /// `salt-module keygen`
@@ -45,7 +45,7 @@ pub(crate) fn generate(options: &Keygen) -> Result<(), Failure> {
     let line = pair.pk.to_base64();
     let text = format!("untrusted comment: minisign public key {}\n{line}\n", number(&pair.pk));
     if let Err(failure) = create(&public, text.as_bytes(), 0o644) {
-        // A secret key without its public half is no pair.
+        // Without its public half, the secret key is useless.
         let _ = std::fs::remove_file(&secret);
         return Err(failure);
     }
@@ -56,7 +56,7 @@ pub(crate) fn generate(options: &Keygen) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The number of a key, as minisign shows it.
+/// Returns the number of a key in minisign's form.
 pub(crate) fn number(key: &PublicKey) -> String {
     key.keynum().try_into().map(key_number).unwrap_or_default()
 }
@@ -70,7 +70,7 @@ fn create(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Failure> {
     written.map_err(|error| Failure::unwritable(path, error))
 }
 
-/// Reads a secret key, asking for its password where it has one.
+/// Reads a secret key, and asks for its password if it has one.
 pub(crate) fn secret(path: &Path, password: &Password) -> Result<SecretKey, Failure> {
     const WHAT: &str = "secret key; `salt-module keygen` and `minisign -G` make them";
     let text = Zeroizing::new(file::text(path, MAX_KEY, WHAT)?);
@@ -92,7 +92,7 @@ pub(crate) fn secret(path: &Path, password: &Password) -> Result<SecretKey, Fail
     let line = text.lines().nth(1).unwrap_or_default().trim();
     let bytes = Zeroizing::new(STANDARD.decode(line).unwrap_or_default());
     match bytes.get(..4) {
-        // Without a password minisign leaves the checksum empty too, which is why this is no box.
+        // Without a password minisign leaves the checksum empty too, so the crate's parser for boxes does not fit.
         Some(b"Ed\0\0") => SecretKey::from_bytes(&bytes).map_err(|_| bad()),
         Some(b"EdSc") => {
             let password = password.read(Ask::Known)?;
@@ -106,12 +106,12 @@ pub(crate) fn secret(path: &Path, password: &Password) -> Result<SecretKey, Fail
     }
 }
 
-/// Characters of a public key's line.
+/// Length of a public key's line.
 const PUBLIC_LINE: usize = 56;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ask {
-    /// For a new key: twice.
+    /// For a new key, so the password is asked for twice.
     New,
     Known,
 }

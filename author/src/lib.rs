@@ -1,20 +1,20 @@
-//! `salt-module`: what authors and auditors of modules work with.
+//! `salt-module`: the tool for authors and auditors of modules.
 //!
 //! - `cli.rs`      the command line
-//! - `new.rs`, `build.rs` a module from nothing and into a component · `lang/` what they know of languages
-//! - `wit.rs`      a module's WIT and the host's · `tool.rs` programs that build
-//! - `inspect.rs`, `diff.rs` what a module is and asks for (`asks.rs`), read in the compiler's cage (`cage.rs`)
-//! - `run.rs`      one call of a function, with what `grants.rs` reads
-//! - `docs.rs`     doc comments into a component
-//! - `file.rs`     a module's file and what lies beside it: read within bounds, written whole
+//! - `new.rs`, `build.rs` create and build a module · `lang/` the languages
+//! - `wit.rs`      a module's WIT and the host's · `tool.rs` build programs
+//! - `inspect.rs`, `diff.rs` a module's description and imports (`asks.rs`), read in the compiler's cage (`cage.rs`)
+//! - `run.rs`      one call of a function, with the options of `grants.rs`
+//! - `docs.rs`     writes doc comments into a component
+//! - `file.rs`     a module's file and the files beside it: bounded reads, atomic writes
 //! - `keys.rs`     secret keys, public keys, passwords · `sign.rs`, `verify.rs`, `signatures.rs`
 //!
-//! Invariants: what an auditor looks at is hostile: nothing here parses more of a component than its outermost sections
-//! outside of the compiler's cage. A file appears whole or not at all, and a secret key is never overwritten.
+//! Invariants: an audited module is hostile, so outside the compiler's cage this program parses nothing but a
+//! component's outermost sections. Files are written atomically, and a secret key is never overwritten.
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
-/// Prints a line for people: what a module says of itself is shown as it is, and drives no terminal.
+/// Prints a line for people. A module's texts are escaped, so that they cannot control the terminal.
 macro_rules! say {
     ($($what:tt)*) => { brine_cli::print::stdout(&format!($($what)*)) };
 }

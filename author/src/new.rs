@@ -8,7 +8,7 @@ use crate::cli::New;
 use crate::failure::Failure;
 use crate::{file, wit};
 
-/// The same functions in every language.
+/// The world of a new module, which is the same in every language.
 const WORLD: &str = include_str!("../templates/world.wit");
 
 pub(crate) fn run(options: &New) -> Result<(), Failure> {

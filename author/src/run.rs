@@ -1,4 +1,4 @@
-//! `salt-module run`: one call, with the minion's own engine, broker, policy and limits, and without a minion or a master.
+//! `salt-module run`: one call with the minion's engine, broker, policy and limits, but without a minion or a master.
 
 use std::fs::DirBuilder;
 use std::io::{IsTerminal, Write};
@@ -23,7 +23,7 @@ use crate::failure::{self, Failure};
 use crate::file;
 use crate::grants::{self, Merged};
 
-/// Who the module is told that it runs on: there is no minion.
+/// The minion id that the module sees, because there is no minion.
 const ID: &str = "local";
 
 pub(crate) fn run(options: &Run) -> Result<ExitCode, Failure> {
@@ -50,7 +50,7 @@ pub(crate) fn run(options: &Run) -> Result<ExitCode, Failure> {
     ended
 }
 
-/// `test.ping`, as `salt` calls it.
+/// Returns the full name `test.ping`, as in a call by `salt`.
 fn function(options: &Run, name: &ModuleName) -> Result<String, Failure> {
     let function = options.function.as_deref().unwrap_or_default();
     match function.split_once('.') {
@@ -67,7 +67,7 @@ fn log(level: &str) -> Result<(), Failure> {
     brine_cli::logging::init(level, None).map_err(|why| Failure::usage(format!("--log-level: {why}")))
 }
 
-/// What there is to call.
+/// Lists the functions.
 fn list(module: &Module) -> Result<ExitCode, Failure> {
     say!("{} has these functions; name one, and its arguments after it:", module.name);
     for function in &module.info.functions {
@@ -76,7 +76,8 @@ fn list(module: &Module) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The host of one call: everything that it writes is in a folder that goes with it. The compiled code stays, for the next call.
+/// Prepares the host of one call. All its files are in a folder that is removed afterwards. Only the compiled code
+/// stays, for the next call.
 async fn host(
     options: &Run,
     (name, fun): (&ModuleName, &str),
@@ -86,7 +87,7 @@ async fn host(
 ) -> Result<ExitCode, Failure> {
     let work = Work::new()?;
     let dir = work.folder.path();
-    // Ended by Ctrl-C it leaves nothing behind either.
+    // Ctrl-C removes the folder too.
     let ended = tokio::select! {
         ended = Box::pin(async {
             let local = prepare(dir, &options.file, name, wasm, &grants, limits).await?;
@@ -100,8 +101,8 @@ async fn host(
     ended
 }
 
-/// The folder of a run. Where the user has a folder for such things it is there, and what the run before compiled is moved into it
-/// and out of it again: a second run at the same time finds none and compiles anew.
+/// The folder of a run, in the user's cache folder if possible. The compiled code of the last run is moved into it and
+/// back afterwards. A second run at the same time finds none and compiles again.
 struct Work {
     folder: TempDir,
     kept: Option<PathBuf>,
@@ -120,7 +121,7 @@ impl Work {
         let modules = work.folder.path().join("cache/modules");
         DirBuilder::new().recursive(true).mode(0o700).create(&modules).map_err(none)?;
         if let Some(kept) = &work.kept {
-            // There may be none.
+            // There may be no compiled code.
             let _ = std::fs::rename(kept, work.compiled());
         }
         Ok(work)
@@ -132,7 +133,7 @@ impl Work {
 
     fn keep(&self) {
         if let Some(kept) = &self.kept {
-            // Where another run was faster, its are as good.
+            // If another run was faster, its compiled code is as good.
             let _ = std::fs::rename(self.compiled(), kept);
         }
     }
@@ -148,7 +149,7 @@ async fn prepare(
 ) -> Result<Local, Failure> {
     let mut package = cage::package()?;
     if !grants.has(Capability::Functions.key()) {
-        // It cannot call them, and each is compiled anew.
+        // The module cannot call the standard modules, and each of them would have to be compiled.
         package.modules = dir.join("standard");
         std::fs::create_dir(&package.modules).map_err(|error| Failure::unwritable(&package.modules, error))?;
     }
@@ -165,7 +166,7 @@ async fn prepare(
     };
     let compiler = package.compiler.clone();
     let make = sandbox_with(package, &opts, None).map_err(misuse)?;
-    // Before it is compiled, which can take long.
+    // Checked before the module is compiled, which can take long.
     let settings = Settings::load(&opts.sandbox, dir).map_err(|error| misuse(error.into()))?;
     let examined = brine_sandbox::examine(compiler, settings.compile, wasm, false).await;
     let (info, _) = examined.map_err(|why| Failure::input(format!("{} {why}", path.display())))?;
@@ -175,12 +176,12 @@ async fn prepare(
     if let Err(refused) = settings.policy.decide(&subject, &info.imports, &functions) {
         return Err(Failure::failed(with_hint(&refused.to_string(), grants)));
     }
-    // There from the start, what an earlier run compiled is not taken for another module's.
+    // The file is there from the start, so that compiled code of an earlier run is not attributed to another module.
     file::write(&opts.modules_dir().join(format!("{name}.wasm")), wasm)?;
     Local::prepare(opts, make).await.map_err(misuse)
 }
 
-/// A setting's error, of the options that became settings.
+/// Rewrites a setting's error in terms of the options that became settings.
 fn in_options(error: &str, name: &ModuleName) -> String {
     let options = [(format!("sandbox:modules:{name}:"), "--grant "), ("sandbox:limits:".to_owned(), "--limit ")];
     let said = options.iter().fold(error.to_owned(), |text, (setting, option)| text.replace(setting, option));
@@ -197,7 +198,7 @@ async fn call(
     let installed = local.sandbox().install(name.as_str(), wasm, None, "base").await;
     installed.map_err(|why| Failure::failed(with_hint(&why.to_string(), grants)))?;
     if options.log_level.is_none() {
-        // From here on: what the call does is of interest, not how its host came to be.
+        // The log starts here: the call matters, not the preparation of its host.
         log("info")?;
     }
     let called = local.call(fun, parse_input(&options.arguments)).await;
@@ -214,7 +215,7 @@ async fn call(
     Ok(if outcome.retcode == 0 { ExitCode::SUCCESS } else { ExitCode::from(failure::FAILED) })
 }
 
-/// A refusal's words tell an owner what to write; here it is an option.
+/// Adds the option that would grant what a refusal asks the owner for.
 fn with_hint(words: &str, grants: &Merged) -> String {
     match grants::lacking(words, grants) {
         None => words.to_owned(),
@@ -222,7 +223,7 @@ fn with_hint(words: &str, grants: &Merged) -> String {
     }
 }
 
-/// As `salt-call` prints it.
+/// Prints the return like `salt-call`.
 fn print(options: &Run, value: &Value, retcode: i64) {
     let terminal = std::io::stdout().is_terminal();
     let mut style = Style { retcode, ..if terminal { Style::terminal() } else { Style::default() } };
@@ -231,6 +232,6 @@ fn print(options: &Run, value: &Value, retcode: i64) {
     let text = output::render(name, &map([("local", value.clone())]), &style);
     let newline = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
     let mut out = std::io::stdout().lock();
-    // Who closed the pipe does not want the rest.
+    // The reader closed the pipe and does not want the rest.
     let _ = write!(out, "{text}{newline}").and_then(|()| out.flush());
 }

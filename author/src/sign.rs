@@ -12,7 +12,7 @@ use crate::signatures::{self, MAX_SIGNERS};
 use crate::{file, keys};
 
 pub(crate) fn run(options: &Sign) -> Result<(), Failure> {
-    // Before the password is asked for: nothing is signed unless all can be.
+    // Checked before the password is asked for: either all modules are signed or none.
     for path in &options.files {
         file::module_name(path)?;
         content(path)?;
@@ -33,7 +33,7 @@ pub(crate) fn sign(path: &Path, key: &SecretKey, add: bool) -> Result<(), Failur
         (true, before) => before?.unwrap_or_default(),
         (false, before) => before.ok().flatten().unwrap_or_default(),
     };
-    // By the same key again: the new one is what it says now.
+    // A new signature replaces the same key's earlier one.
     let (own, others): (Vec<_>, Vec<_>) = before.into_iter().partition(|block| block.key == number);
     if add && others.len() >= MAX_SIGNERS {
         return Err(Failure::input(format!("{} has {MAX_SIGNERS} signers, and no minion reads more", path.display())));
@@ -62,7 +62,7 @@ pub(crate) fn sign(path: &Path, key: &SecretKey, add: bool) -> Result<(), Failur
     Ok(())
 }
 
-/// The module and its version, or why it is none.
+/// Returns the module and its version, or why it is not a module.
 fn content(path: &Path) -> Result<(Vec<u8>, Option<String>), Failure> {
     let wasm = file::read(path)?;
     let version = brine_component::version(&wasm)

@@ -1,4 +1,4 @@
-//! A signature's file: minisign's blocks of four lines, one for each signer.
+//! A signature file: minisign's blocks of four lines, one for each signer.
 
 use std::path::{Path, PathBuf};
 
@@ -9,29 +9,30 @@ use minisign_verify::Signature;
 use crate::failure::Failure;
 use crate::file;
 
-/// Signers of one module, as the minion reads them.
+/// Upper bound on the signers of one module, as in the minion.
 pub(crate) const MAX_SIGNERS: usize = 8;
-/// Lines of one signature: a comment, the signature, the trusted comment, the signature of both.
+/// Lines of one signature: a comment, the signature, the trusted comment, the signature over both.
 const LINES: usize = 4;
-/// Bytes of a signature: algorithm, number of the key, Ed25519's 64.
+/// Bytes of a signature: the algorithm, the key number, and Ed25519's 64.
 const BYTES: usize = 74;
 
-/// `NAME.wasm.minisig`
+/// Returns the path `NAME.wasm.minisig`.
 pub(crate) fn path_of(wasm: &Path) -> PathBuf {
     file::beside(wasm, ".minisig")
 }
 
-/// One signer's four lines.
+/// The four lines of one signer.
 #[derive(Clone)]
 pub(crate) struct Block {
-    /// As they are in the file, with a line break at the end.
+    /// The lines as in the file, with a line break at the end.
     pub(crate) text: String,
-    /// The number of the key that it says it is by, as minisign writes it.
+    /// The number of the key that the signature names, in minisign's form.
     pub(crate) key: String,
     pub(crate) signature: Signature,
 }
 
-/// What a signer said beside the content: `timestamp:…\tfile:…\tprehashed\tversion:…`. Only true where the signature holds.
+/// The fields of the trusted comment: `timestamp:…\tfile:…\tprehashed\tversion:…`. They are true only if the signature
+/// is valid.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Said {
     /// Seconds since 1970.
@@ -56,14 +57,14 @@ impl Block {
 }
 
 impl Said {
-    /// The time in UTC, as people read it.
+    /// Formats the time for people, in UTC.
     pub(crate) fn time(&self) -> Option<String> {
         let time = jiff::Timestamp::from_second(self.timestamp?).ok()?;
         Some(time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string())
     }
 }
 
-/// The signatures beside a module; none where there is no such file.
+/// Reads the signatures beside a module. None if there is no such file.
 pub(crate) fn read(wasm: &Path) -> Result<Option<Vec<Block>>, Failure> {
     let path = path_of(wasm);
     if !path.exists() {
@@ -101,7 +102,7 @@ fn block(lines: &[&str]) -> Option<Block> {
     Some(Block { text, key: key_number(bytes[2..10].try_into().ok()?), signature })
 }
 
-/// As minisign shows it.
+/// Formats a key number in minisign's form.
 pub(crate) fn key_number(bytes: [u8; 8]) -> String {
     format!("{:016X}", u64::from_le_bytes(bytes))
 }

@@ -1,4 +1,4 @@
-//! Programs that build modules, and where those live that `salt-module` installs itself.
+//! Runs programs that build modules, and installs pinned tools.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -11,25 +11,25 @@ use brine_cli::commandline::user_cache;
 
 use crate::failure::Failure;
 
-/// Bytes of what a program prints that are kept: cargo's messages are the longest.
+/// Upper bound on the kept bytes of a program's output. Cargo's messages are the longest.
 const MAX_OUTPUT: u64 = 64 << 20;
-/// Lines of what a quiet program said that are shown when it failed.
+/// Upper bound on the lines of a quiet program's output that are shown after a failure.
 const MAX_LINES: usize = 30;
-/// And bytes: their end.
+/// Upper bound on their bytes, counted from the end.
 const MAX_SAID: u64 = 16 << 10;
-/// For a quiet program: it fetches a hundred megabytes over a slow line.
+/// Time limit of a quiet program, which may fetch a hundred megabytes over a slow line.
 const LIMIT: Duration = Duration::from_secs(1_800);
 
-/// How to get Python, which tools are installed with.
+/// How to install Python, with which tools are installed.
 pub(crate) const PYTHON_HINT: &str = "on Debian: `apt-get install python3 python3-venv`";
 
-/// A program, looked up as a shell does.
+/// Returns the command of a program that is looked up in `PATH`.
 #[expect(clippy::disallowed_methods, reason = "the author's own compilers, on the author's own machine")]
 pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     Command::new(program)
 }
 
-/// Runs a program whose errors are for the author, who sees them as they come; returns what it printed. `hint` says how to get it.
+/// Runs a program whose errors the author sees at once. Returns its output. `hint` says how to get the program.
 pub(crate) fn run(name: &str, command: &mut Command, hint: &str) -> Result<String, Failure> {
     let mut child = command
         .stdin(Stdio::null())
@@ -47,15 +47,15 @@ pub(crate) fn run(name: &str, command: &mut Command, hint: &str) -> Result<Strin
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// Runs a program that has nothing to say to the author unless it fails; returns the end of what it printed. `hint` says how to
-/// get it. It has half an hour.
+/// Runs a program whose output is shown only if it fails. Returns the end of its output. `hint` says how to get the
+/// program. The limit is half an hour.
 pub(crate) fn quiet(name: &str, command: &mut Command, hint: &str) -> Result<String, Failure> {
     within(LIMIT, name, command, hint)
 }
 
 fn within(limit: Duration, name: &str, command: &mut Command, hint: &str) -> Result<String, Failure> {
     let unusable = |error: io::Error| Failure::failed(format!("{name} cannot be waited for: {error}"));
-    // Files and no pipes: what goes on running in the background keeps nobody waiting for a pipe's end.
+    // Files and not pipes: a background process that keeps a pipe open would block the reader.
     let (out, err) = (tempfile::tempfile().map_err(unusable)?, tempfile::tempfile().map_err(unusable)?);
     let copies = (out.try_clone().map_err(unusable)?, err.try_clone().map_err(unusable)?);
     let started = command.stdin(Stdio::null()).stdout(copies.0).stderr(copies.1).spawn();
@@ -69,7 +69,7 @@ fn within(limit: Duration, name: &str, command: &mut Command, hint: &str) -> Res
                 let _ = child.wait();
                 break None;
             }
-            // Between two looks: there is nothing else to do.
+            // Polls, because there is nothing else to do.
             None => std::thread::sleep(Duration::from_millis(10)),
         }
     };
@@ -100,9 +100,9 @@ fn no_program(name: &str, command: &Command, error: &io::Error, hint: &str) -> F
     })
 }
 
-/// The folder of a pinned tool, `${XDG_CACHE_HOME:-~/.cache}/brine/tools/NAME-VERSION`. Where it is not there, it says so, and how
-/// big it is (`size`, in words), and has `install` fill it, one process at a time; a folder that was not filled to its end is made
-/// anew.
+/// Returns the folder of a pinned tool, `${XDG_CACHE_HOME:-~/.cache}/brine/tools/NAME-VERSION`. If the folder is
+/// missing, prints a message with its size (`size`, in words) and runs `install` to fill it, one process at a time. An
+/// incomplete folder is made again.
 pub(crate) fn installed(
     name: &str,
     version: &str,
@@ -113,7 +113,7 @@ pub(crate) fn installed(
         Failure::usage("no folder for tools: set HOME or XDG_CACHE_HOME, and they go into brine/tools/ there")
     })?;
     let dir = tools.join(format!("{name}-{version}"));
-    // Not last in the folder but beside it: its content is the tool's own.
+    // The marker is beside the folder, because the folder's content is the tool's own.
     let ready = tools.join(format!("{name}-{version}.ready"));
     if ready.exists() && dir.is_dir() {
         return Ok(dir);
@@ -136,8 +136,8 @@ pub(crate) fn installed(
     Ok(dir)
 }
 
-/// Installs packages of PyPI into the folder `lib` of a tool's folder, checked by the hashes in `requirements`. The environment that
-/// pip runs in is gone afterwards; the author's own packages and pip's cache are not touched.
+/// Installs packages of PyPI into `lib` in a tool's folder, verified by the hashes in `requirements`. The environment
+/// in which pip runs is removed afterwards; the author's own packages and pip's cache stay unchanged.
 pub(crate) fn pip(dir: &Path, requirements: &str) -> Result<(), Failure> {
     let (environment, list) = (dir.join("venv"), dir.join("requirements.txt"));
     std::fs::write(&list, requirements).map_err(|error| Failure::unwritable(&list, error))?;

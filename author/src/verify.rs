@@ -11,9 +11,9 @@ use crate::failure::Failure;
 use crate::signatures::{self, Block, Said};
 use crate::{file, keys};
 
-/// A key whose signatures count.
+/// A key given on the command line.
 struct Key {
-    /// As it was given.
+    /// The key as written on the command line.
     written: String,
     number: String,
     key: PublicKey,
@@ -65,7 +65,7 @@ pub(crate) fn run(options: &Verify) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What the signer said, if the signature holds for this content and this name.
+/// Returns the signer's statements, if the signature is valid for this content and this name.
 fn check(path: &Path, name: &ModuleName, wasm: &[u8], block: &Block, key: &Key) -> Result<Said, Failure> {
     let shown = path.display();
     key.key.verify(wasm, &block.signature, false).map_err(|error| {
@@ -90,7 +90,7 @@ fn check(path: &Path, name: &ModuleName, wasm: &[u8], block: &Block, key: &Key) 
     }
 }
 
-/// A key of a line or a file.
+/// Reads a key from a line or a file.
 fn key(written: &str) -> Result<Key, Failure> {
     let path = Path::new(written);
     let line = if path.exists() {

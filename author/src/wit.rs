@@ -1,4 +1,4 @@
-//! A module's WIT: the host's interfaces laid down beside it, and its one world.
+//! A module's WIT: copies the host's interfaces beside it, and finds its world.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -8,24 +8,24 @@ use wit_parser::{ParseError, Resolve, ResolveError, WorldId};
 use crate::failure::Failure;
 use crate::file;
 
-/// The host's interfaces and what is used of WASI: path below `wit/deps/`, text.
+/// The host's interfaces and those of WASI that they use: path below `wit/deps/`, text.
 const DEPS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/wit.rs"));
 
-/// A module's interface: the folder, and what is in it.
+/// A module's WIT.
 pub(crate) struct Wit {
-    /// Absolute.
+    /// The folder; absolute.
     pub(crate) dir: PathBuf,
     pub(crate) resolve: Resolve,
     pub(crate) world: WorldId,
 }
 
 impl Wit {
-    /// The name of its world in kebab-case, as bindings generators want it.
+    /// Returns the name of the world in kebab-case, which bindings generators expect.
     pub(crate) fn world_name(&self) -> &str {
         &self.resolve.worlds[self.world].name
     }
 
-    /// Reads the WIT of a module's folder. `world` where there are several.
+    /// Reads the WIT of a module's folder. `world` selects one if there are several.
     pub(crate) fn read(project: &Path, world: Option<&str>) -> Result<Self, Failure> {
         let dir = project.join("wit");
         if !dir.is_dir() {
@@ -39,7 +39,7 @@ impl Wit {
         let mut resolve = Resolve::default();
         let (package, _) = match resolve.push_path(&dir) {
             Ok(pushed) => pushed,
-            // With the place in the file; what is around it in the chain says that a folder was read.
+            // The error with the place in the file. The outer errors of the chain only say that a folder was read.
             Err(error) => {
                 let sources = &resolve.source_map;
                 let said = error.chain().find_map(|layer| match layer.downcast_ref::<ParseError>() {
@@ -73,8 +73,8 @@ impl Wit {
     }
 }
 
-/// Puts what the WIT refers to and `deps/` does not have there: all of the host, and of WASI what is named. What an older salt-module
-/// put there is brought up to date; what the author has elsewhere stays.
+/// Copies the packages that the WIT refers to into `deps/`: all of the host's, and those of WASI that are named.
+/// Updates copies made by an older salt-module; the author's own packages stay.
 pub(crate) fn lay_down(wit: &Path) -> Result<(), Failure> {
     let deps = wit.join("deps");
     let (mut declared, mut text) = (BTreeSet::new(), String::new());
@@ -83,7 +83,7 @@ pub(crate) fn lay_down(wit: &Path) -> Result<(), Failure> {
     for (path, own) in own.iter().map(|path| (path, true)).chain(others.iter().map(|path| (path, false))) {
         let content = std::fs::read_to_string(path).map_err(|error| Failure::unreadable(path, error))?;
         declared.extend(package(&content));
-        // What the host's WIT says of WASI is said in comments.
+        // The host's WIT mentions WASI only in comments.
         if own {
             text.push_str(&content);
         }
@@ -104,7 +104,7 @@ pub(crate) fn lay_down(wit: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Files of WIT in a folder and in the folders in it.
+/// Returns the WIT files in a folder and its subfolders.
 fn wit_files(dir: &Path) -> Vec<PathBuf> {
     let list = |dir: &Path| -> Vec<PathBuf> {
         let entries = std::fs::read_dir(dir).into_iter().flatten();
@@ -117,7 +117,7 @@ fn wit_files(dir: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// `brine:host` of `package brine:host@1.0.0;`
+/// Returns `brine:host` from `package brine:host@1.0.0;`.
 fn package(text: &str) -> Option<String> {
     let line = text.lines().find_map(|line| line.trim().strip_prefix("package "))?;
     Some(line.split(['@', ';']).next()?.trim().to_owned())

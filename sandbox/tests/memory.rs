@@ -1,4 +1,5 @@
-//! What jobs used goes back to the host, of both processes. A program of its own: other tests use memory too.
+//! Memory used by jobs returns to the host, in both processes. This is a separate program, because other tests use
+//! memory too.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, missing_docs, dead_code, unused_macros)]
 
 #[path = "sandbox/components.rs"]
@@ -14,7 +15,7 @@ use crate::components::number;
 use crate::support::{Home, call, job, resident, until, wasm, within};
 
 const JOBS: usize = 1_000;
-/// What an idle process may have more than before its first job.
+/// Additional memory that an idle process may have compared to before its first job.
 const KEPT: u64 = 16 << 20;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,5 +1,5 @@
-//! Publishes jobs by Brine's `LocalClient` and waits for their returns on one subscription, so many at a time. It drives either
-//! master, so that what differs is the master and the minion.
+//! Publishes jobs by Brine's `LocalClient` and waits for their returns on one subscription, with a bound on jobs at a
+//! time. It drives masters of both kinds, so that only the master and the minion differ.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 
 use crate::side::ID;
 
-/// How long one job may take; a bench that waits for ever tells nothing.
+/// Deadline of one job.
 const JOB: Duration = Duration::from_secs(600);
 
 /// The client.
@@ -29,13 +29,13 @@ pub(crate) struct Drive {
 #[derive(Default)]
 struct Returns {
     waiting: HashMap<String, oneshot::Sender<()>>,
-    /// Those that came before the answer to their publish.
+    /// Returns that arrived before the reply to their publication.
     early: HashSet<String>,
 }
 
-/// What came of many jobs.
+/// The result of many jobs.
 pub(crate) struct Driven {
-    /// Wall time of all.
+    /// Wall time of all jobs.
     pub(crate) elapsed: Duration,
     pub(crate) jobs: usize,
 }
@@ -59,7 +59,7 @@ impl Drive {
         Self { client: LocalClient::new(opts), runtime, returns }
     }
 
-    /// `LocalClient.cmd` of test.ping, one after the other.
+    /// Runs `LocalClient.cmd` with test.ping, one call after the other.
     pub(crate) fn cmd(&self, runs: usize) -> Vec<Duration> {
         let job = Job::new(ID, "test.ping", Vec::new());
         let one = async || {
@@ -80,12 +80,12 @@ impl Drive {
         })
     }
 
-    /// Runs so many test.ping, so many at a time.
+    /// Runs `jobs` times test.ping, `in_flight` at a time.
     pub(crate) fn pings(&self, jobs: usize, in_flight: usize) -> Driven {
         self.jobs(&Job::new(ID, "test.ping", Vec::new()), jobs, in_flight)
     }
 
-    /// Runs a job so often, so many at a time.
+    /// Runs a job `jobs` times, `in_flight` at a time.
     pub(crate) fn jobs(&self, job: &Job, jobs: usize, in_flight: usize) -> Driven {
         let left = std::cell::Cell::new(jobs);
         let lane = async || {
@@ -101,7 +101,7 @@ impl Drive {
         Driven { elapsed: began.elapsed(), jobs }
     }
 
-    /// Publishes a job so often at once, does something while they run, and waits for all of them.
+    /// Publishes a job `jobs` times at once, does `work` meanwhile, and waits for all returns.
     pub(crate) fn during<T>(&self, job: &Job, jobs: usize, work: impl FnOnce() -> T) -> T {
         self.runtime.block_on(async {
             let mut all = Vec::with_capacity(jobs);
@@ -121,7 +121,7 @@ impl Drive {
         wait(returned).await;
     }
 
-    /// Its return: none where that has come already.
+    /// Publishes a job. Returns a receiver for its return, None if the return has already arrived.
     async fn publish(&self, job: &Job) -> Option<oneshot::Receiver<()>> {
         let published = self.client.cmd_async(job).await.expect("it is published");
         let mut returns = self.returns.lock().unwrap_or_else(PoisonError::into_inner);

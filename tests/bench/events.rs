@@ -1,4 +1,4 @@
-//! Events from one sender to eight subscribers, over the master's two sockets, as fast as all of them take it.
+//! Sends events from one sender to eight subscribers over the master's two sockets, as fast as all of them receive.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -13,15 +13,15 @@ use brine_tests::wait_for;
 
 const SUBSCRIBERS: usize = 8;
 const TAG: &str = "bench/event";
-/// How far the sender may be ahead of the slowest subscriber: a bus drops what nobody fetches.
+/// Upper bound on the sender's lead over the slowest subscriber: a bus drops events that are not read.
 const AHEAD: usize = 500;
 /// Events in one write.
 const WRITE: usize = 50;
 
-/// How many of the events each has, and word of it.
+/// Number of events received by each subscriber, and a notification.
 type Counts = Arc<(Mutex<[usize; SUBSCRIBERS]>, Condvar)>;
 
-/// Events a second, of so many.
+/// Returns the rate in events per second for this number of events.
 #[allow(clippy::cast_precision_loss, reason = "a rate for people")]
 pub(crate) fn per_second(master: &Master, events: usize) -> f64 {
     let counts: Counts = Arc::default();
@@ -38,7 +38,7 @@ pub(crate) fn per_second(master: &Master, events: usize) -> f64 {
         let data = map([("n", Value::from(n)), ("data", Value::from("x".repeat(200)))]);
         frame(&Event::new(tag, data), Framing::Prefixed)
     };
-    // A master takes its time to see who has connected.
+    // A master needs time to notice new connections.
     wait_for("eight subscribers", || {
         pull.write_all(&one("bench/ready", 0)).expect("the master takes events");
         (ready.load(Ordering::Acquire) == SUBSCRIBERS).then_some(())

@@ -1,4 +1,5 @@
-//! Warm calls through the shipped executor, its walls up: from the message's first byte in to the answer out.
+//! Measures warm calls through the shipped executor with its walls up, from the first byte of the message to the
+//! result.
 #![allow(clippy::disallowed_methods, reason = "it starts the two programs of the sandbox")]
 
 use std::fs::File;
@@ -16,16 +17,16 @@ use brine_tests::process::{program, program_folder, testing};
 
 use crate::usage::mib;
 
-/// Calls before counting begins, and calls that count.
+/// Warm-up calls, and measured calls.
 const WARM_UP: usize = 1_000;
 const CALLS: usize = 10_000;
-/// The same of large returns.
+/// The same for large returns.
 const LARGE_WARM_UP: usize = 3;
 const LARGE_CALLS: usize = 30;
 /// Bytes of a large return.
 const LARGE: u32 = 1_000_000;
 
-/// What is measured of the sandbox alone, a line each: median, minimum, goal.
+/// Returns the measurements of the sandbox alone, one line each: median, minimum, goal.
 pub(crate) fn report() -> Vec<String> {
     let line = |what: &str, median: f64, minimum: f64, goal: &str| {
         format!("{what:<58} {median:>10.1} {minimum:>10.1} {goal:>10}")
@@ -57,7 +58,7 @@ pub(crate) fn report() -> Vec<String> {
     lines
 }
 
-/// Sorted times of [`CALLS`] calls of the standard `test.ping`, one after the other.
+/// Returns the sorted times of [`CALLS`] calls of the standard `test.ping`, one after the other.
 fn warm_ping() -> Vec<Duration> {
     runtime().block_on(async {
         let mut executor = Executor::start(&program_folder().join("../modules/test.wasm")).await;
@@ -65,7 +66,7 @@ fn warm_ping() -> Vec<Duration> {
     })
 }
 
-/// For each kind of return of a megabyte: its name, sorted times, and the most memory that the executor had, in KiB.
+/// Returns, for each kind of return of a megabyte, its name, the sorted times, and the executor's peak memory in KiB.
 fn large_returns() -> Vec<(&'static str, Vec<Duration>, u64)> {
     let kinds = ["text", "bytes", "texts", "entries"];
     let measure = |kind: &'static str| {
@@ -78,28 +79,28 @@ fn large_returns() -> Vec<(&'static str, Vec<Duration>, u64)> {
     kinds.map(measure).into()
 }
 
-/// Languages that examples/disk_report is written in.
+/// The languages of examples/disk_report.
 const LANGUAGES: [&str; 4] = ["rust", "c", "js", "python"];
-/// Their calls.
+/// Warm-up calls for each language, and measured calls.
 const LANGUAGE_WARM_UP: usize = 200;
 const LANGUAGE_CALLS: usize = 2_000;
 
-/// What the same module costs in a language.
+/// The cost of the same module in one language.
 struct Cost {
     language: &'static str,
-    /// Bytes.
+    /// Bytes of the component.
     size: u64,
     code: u64,
     compile: Duration,
-    /// The compiler's memory at its highest, KiB.
+    /// The compiler's peak memory in KiB.
     compile_peak: u64,
-    /// From the message to the executor's answer.
+    /// Time from the message to the executor's answer.
     load: Duration,
-    /// Sorted. Each job asks the host once.
+    /// Sorted times. Each job makes one request to the host.
     jobs: Vec<Duration>,
 }
 
-/// What `examples/disk_report` costs in each language that is built in `folder`, as `LANGUAGE.wasm`.
+/// Returns the cost of `examples/disk_report` in each language that is built in `folder`, as `LANGUAGE.wasm`.
 fn languages(folder: &Path) -> Vec<Cost> {
     let measure = |language: &'static str| {
         let wasm = folder.join(format!("{language}.wasm"));
@@ -120,10 +121,10 @@ fn languages(folder: &Path) -> Vec<Cost> {
     LANGUAGES.into_iter().filter_map(measure).collect()
 }
 
-/// File systems of the minion that answers the modules.
+/// Number of file systems in the answers to `brine:host/disks`.
 const MOUNTS: u64 = 10;
 
-/// What the minion says to `brine:host/disks`.
+/// Returns the minion's answer to `brine:host/disks`.
 fn disks(op: &DisksOp) -> Value {
     let mount = |n: u64| {
         map([
@@ -184,9 +185,9 @@ impl Executor {
         Self { child, sender, receiver, calls: 0 }
     }
 
-    /// How long it takes from the message until it is there.
+    /// Loads a module and returns the time from the message to the answer.
     async fn load(&mut self, code: &Path) -> Duration {
-        // The first message comes when it has its walls up.
+        // The first message arrives when the executor's walls are up.
         self.receiver.recv().await.expect("it is ready");
         let code = File::open(code).expect("just compiled");
         let load = ToExecutor::Load { module: Sha256Hex::from(MODULE), name: "module".into(), imports_granted: None };
@@ -243,7 +244,7 @@ impl Executor {
         began.elapsed()
     }
 
-    /// The most memory it has had so far, KiB.
+    /// Returns its peak memory in KiB.
     fn peak_kib(&self) -> u64 {
         peak_kib(self.child.id())
     }
@@ -251,17 +252,17 @@ impl Executor {
 
 impl Drop for Executor {
     fn drop(&mut self) {
-        // Our own child, by its handle.
+        // The child is killed by its handle, so no other process can be hit.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Compiles a component; the most memory that took, KiB, as far as looks every few milliseconds tell.
+/// Compiles a component. Returns the peak memory in KiB, sampled every few milliseconds.
 fn compile(wasm: &Path, code: &Path, info: &Path) -> u64 {
     let wasm = File::open(wasm).unwrap_or_else(|e| panic!("{}: {e}: run `make modules` first", wasm.display()));
     let mut command = Command::new(program("brine-compiler"));
-    // As the compiler of a development build is slow, more than a minion's default.
+    // More than a minion's default, because the compiler of a development build is slow.
     command.args(["--cpu", "600"]).arg("--output").arg(code).arg("--info").arg(info).stdin(wasm);
     let mut child = command.spawn().expect("the compiler starts");
     let mut peak = 0;
@@ -271,11 +272,11 @@ fn compile(wasm: &Path, code: &Path, info: &Path) -> u64 {
             assert!(status.success(), "{status}");
             return peak;
         }
-        std::thread::sleep(Duration::from_millis(2)); // between two looks
+        std::thread::sleep(Duration::from_millis(2)); // sampling interval
     }
 }
 
-/// The most memory that a process has had so far, KiB; 0 where it is over.
+/// Returns the peak memory of a process in KiB; 0 if it has ended.
 fn peak_kib(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmHWM:"));

@@ -1,6 +1,6 @@
-//! What the figures were made on.
+//! Describes the machine of the benchmark.
 
-/// One sentence about this machine. No name of it.
+/// Returns one sentence about this machine, without its name.
 pub(crate) fn describe() -> String {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let cpu = read("/proc/cpuinfo");
@@ -12,7 +12,7 @@ pub(crate) fn describe() -> String {
         memory.lines().find_map(|line| line.strip_prefix("MemTotal:")?.split_whitespace().next()?.parse::<u64>().ok());
     let gib = kib.unwrap_or(0).div_ceil(1024 * 1024);
     let release = read("/proc/sys/kernel/osrelease");
-    // What stands behind the version is the name of somebody's build.
+    // The rest of the version names a particular build.
     let kernel: String = release.chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
     let folder = std::env::temp_dir();
     format!(
@@ -22,7 +22,7 @@ pub(crate) fn describe() -> String {
     )
 }
 
-/// The kind of file system that a folder is on.
+/// Returns the type of the file system of a folder.
 fn filesystem(folder: &std::path::Path) -> String {
     let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     let fields = |line: &str| {

@@ -1,7 +1,8 @@
-//! `make bench`: Brine beside Python Salt in one run on one machine, with the programs as they ship. Prints one table.
+//! `make bench`: Brine beside Python Salt in one run on one machine, with the programs as shipped. Prints one table.
 //!
-//! Wall times on a shared machine are noisy; the ratio of two figures of one run is less so. [`rows`] says what is measured,
-//! [`measure`] how, [`drive`] by what, [`usage`] what it used; [`executor`] is the sandbox alone, which Python has none of.
+//! Wall times on a shared machine are noisy; the ratio of two figures of one run is less so. [`rows`] lists the
+//! measurements, [`measure`] makes them, [`drive`] publishes the jobs, [`usage`] reads the resource usage; [`executor`]
+//! measures the sandbox alone, which Python does not have.
 
 mod drive;
 mod events;
@@ -47,7 +48,7 @@ struct Args {
     write: Option<PathBuf>,
 }
 
-/// Jobs over which memory may not grow, if nothing else is said.
+/// Default number of jobs over which memory must not grow.
 const DRIFT: usize = 100_000;
 const QUICK_DRIFT: usize = 10_000;
 

@@ -1,4 +1,4 @@
-//! The measurements of one side, in the order in which they disturb each other least.
+//! The measurements of one side, in the order with the least mutual disturbance.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use crate::side::{ID, Side};
 use crate::table::Figure;
 use crate::usage;
 
-/// How often what is done.
+/// Repetitions of each measurement.
 #[derive(Debug, Clone)]
 pub(crate) struct Runs {
     pub(crate) cold: usize,
@@ -23,17 +23,17 @@ pub(crate) struct Runs {
     pub(crate) python_client: usize,
     /// Jobs with 1, 10 and 100 in flight.
     pub(crate) rate: [usize; 3],
-    /// Jobs before memory is looked at again; none: as many as were run by then.
+    /// Jobs before memory is measured again. 0: only those run by then.
     pub(crate) after: usize,
     pub(crate) starts: usize,
     pub(crate) files: usize,
     pub(crate) events: usize,
-    /// Jobs over which memory may not grow.
+    /// Jobs over which memory must not grow.
     pub(crate) drift: usize,
 }
 
 impl Runs {
-    /// For Brine.
+    /// Returns the repetitions for Brine.
     pub(crate) const fn brine(quick: bool, drift: usize) -> Self {
         if quick {
             let rate = [300, 1_000, 2_000];
@@ -64,7 +64,7 @@ impl Runs {
         }
     }
 
-    /// For Python, which takes a hundred times as long for most of it.
+    /// Returns the repetitions for Python, most of which takes a hundred times as long.
     pub(crate) const fn python(quick: bool) -> Self {
         if quick {
             let rate = [8, 20, 50];
@@ -86,22 +86,22 @@ impl Runs {
     }
 }
 
-/// Time for a process to get quiet after a start or after work, before its memory is looked at.
+/// Time for a process to become idle after its start or work, before its memory is measured.
 const QUIET: Duration = Duration::from_secs(3);
-/// Jobs at once while memory is looked at, and how long each sleeps.
+/// Simultaneous jobs while memory is measured, and the time for which each sleeps.
 const AT_ONCE: usize = 50;
 const SLEEP_S: i64 = 8;
-/// Sizes of what the file server serves.
+/// Sizes of files on the file server.
 const LARGE: usize = 100_000_000;
 const SMALL_FILES: usize = 5_000;
 const SMALL: usize = 1_000;
-/// Jobs before drift is measured: what is allocated once is allocated by then.
+/// Jobs before drift is measured, for all one-time allocations.
 const DRIFT_WARM_UP: usize = 10_000;
 
-/// Parts of the measurement, by which `--only` names them.
+/// Names of the parts of the measurement for `--only`.
 pub(crate) const PARTS: [&str; 7] = ["cold", "client", "jobs", "memory", "events", "files", "starts"];
 
-/// Measures one side: these parts, and the drift of memory where there are jobs for it.
+/// Measures these parts of one side, and the drift of memory if `runs.drift` is not 0.
 pub(crate) fn all(kind: Kind, runs: &Runs, parts: &[String]) -> Figures {
     let began = Instant::now();
     let mut side = Side::start(kind);
@@ -163,7 +163,7 @@ pub(crate) fn all(kind: Kind, runs: &Runs, parts: &[String]) -> Figures {
     figures
 }
 
-/// Jobs a second and what they cost, many at a time.
+/// Measures the rate of jobs and their cost, many at a time.
 fn jobs(side: &Side, drive: &Drive, runs: &Runs, figures: &mut Figures) {
     let keys = [(Key::Rate1, Some(Key::Cpu1), 1), (Key::Rate10, None, 10), (Key::Rate100, Some(Key::Cpu100), 100)];
     for ((rate, cpu, in_flight), jobs) in keys.into_iter().zip(runs.rate) {
@@ -178,17 +178,17 @@ fn jobs(side: &Side, drive: &Drive, runs: &Runs, figures: &mut Figures) {
     }
 }
 
-/// The memory of minion and master with many jobs at once.
+/// Measures the memory of minion and master with many jobs at once.
 fn busy(side: &Side, drive: &Drive) -> (f64, f64) {
     let sleep = Job::new(ID, "test.sleep", vec![Value::from(SLEEP_S)]);
     drive.during(&sleep, AT_ONCE, || {
-        // In the middle of their sleep; all of Python's have been forked by then.
+        // In the middle of their sleep. Python's minion has forked all of its processes by then.
         std::thread::sleep(Duration::from_secs(SLEEP_S.unsigned_abs() / 2));
         (usage::pss(side.minion_pid()), usage::pss(side.master_pid()))
     })
 }
 
-/// What memory grows by over many jobs.
+/// Measures the growth of memory over many jobs.
 fn drift(side: &Side, drive: &Drive, jobs: usize, figures: &mut Figures) {
     let (minion, executor) = (side.minion_pid(), side.minion.executor());
     drive.pings(DRIFT_WARM_UP.min(jobs), 100);
@@ -199,7 +199,7 @@ fn drift(side: &Side, drive: &Drive, jobs: usize, figures: &mut Figures) {
     figures.insert(Key::DriftExecutor, Figure { runs: jobs, ..Figure::one(after[1] - before[1]) });
 }
 
-/// What Python's `LocalClient` takes with this master and minion.
+/// Measures Python's `LocalClient` with this master and minion.
 fn python_client(side: &Side, runs: usize) -> Figure {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/bench/python/local_client.py");
     let conf = format!("{}/master", side.master.conf());
@@ -208,7 +208,7 @@ fn python_client(side: &Side, runs: usize) -> Figure {
     Figure::of(times)
 }
 
-/// A start of a minion that is known: until its start event is on the master's bus.
+/// Measures the start of a known minion, until its start event is on the master's bus.
 fn start(side: &mut Side) -> Duration {
     side.minion.stop();
     let events = side.master.events();
@@ -218,7 +218,7 @@ fn start(side: &mut Side) -> Duration {
     began.elapsed()
 }
 
-/// Seconds that a job takes, from `salt`'s start to its end.
+/// Returns the seconds of a job, from the start of `salt` to its end.
 fn seconds(side: &Side, args: &[&str]) -> f64 {
     let mut all = vec![ID];
     all.extend(args);
@@ -227,7 +227,7 @@ fn seconds(side: &Side, args: &[&str]) -> f64 {
     output.elapsed.as_secs_f64()
 }
 
-/// A file that the minion does not have yet.
+/// Fetches a file that the minion does not have yet.
 fn large_file(side: &Side) -> f64 {
     forget(side);
     side.master.serve("large.bin", &noise(LARGE));
@@ -260,7 +260,7 @@ fn forget(side: &Side) {
     wait_for("the cache to be empty", || (!cached.exists()).then_some(()));
 }
 
-/// Bytes that do not compress, and are others each time.
+/// Returns incompressible bytes, different each time.
 fn noise(len: usize) -> Vec<u8> {
     use std::hash::{BuildHasher, RandomState};
     let mut state = RandomState::new().hash_one(len) | 1;

@@ -1,4 +1,4 @@
-//! The ratios as a picture.
+//! Plots the ratios.
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -11,7 +11,7 @@ const RIGHT: i32 = 80;
 const WIDTH: i32 = 1_000;
 const TOP: i32 = 50;
 
-/// An SVG file: how many times better Brine's figure is than Python's, on a logarithmic scale.
+/// Returns an SVG file of how many times better Brine's figures are than Python's, on a logarithmic scale.
 pub(crate) fn svg(rows: &[Row]) -> String {
     let rows: Vec<(&Row, f64)> = rows.iter().filter_map(|row| Some((row, row.ratio()?))).collect();
     let height = TOP + ROW * i32::try_from(rows.len()).unwrap_or(0) + 40;

@@ -1,4 +1,4 @@
-//! The figures as a document. What people wrote around them stays.
+//! Writes the figures into a document and keeps the text around them.
 
 use std::io;
 use std::path::Path;
@@ -7,11 +7,11 @@ use crate::machine;
 use crate::plot;
 use crate::table::{self, Row};
 
-/// What the bench writes stands between these.
+/// Markers around the generated part.
 const BEGIN: &str = "<!-- figures: written by `make bench` -->";
 const END: &str = "<!-- end of figures -->";
 
-/// Puts the figures into `path`, and the plot beside it.
+/// Writes the figures into `path`, and the plot beside it.
 pub(crate) fn write(path: &Path, rows: &[Row], sandbox: &[String], drift: usize) -> io::Result<()> {
     let plot = path.with_extension("svg");
     std::fs::write(&plot, plot::svg(rows))?;

@@ -1,10 +1,10 @@
-//! What is measured of both sides, in what unit, and what it is to be.
+//! The measurements of both sides with their units and goals.
 
 use std::collections::BTreeMap;
 
 use crate::table::{Better, Figure, Row};
 
-/// A row.
+/// The key of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Key {
     Cold,
@@ -30,12 +30,12 @@ pub(crate) enum Key {
     DriftExecutor,
 }
 
-/// What was measured of one side.
+/// The figures of one side.
 pub(crate) type Figures = BTreeMap<Key, Figure>;
 
 use Better::{Less, More};
 
-/// Key, what, unit, which is better, Brine's own goal, the goal of the ratio.
+/// Key, description, unit, direction, goal of Brine's figure, goal of the ratio.
 type Line = (Key, &'static str, &'static str, Better, Option<f64>, Option<f64>);
 
 const LINES: &[Line] = &[
@@ -69,7 +69,7 @@ const LINES: &[Line] = &[
     (Key::DriftExecutor, "executor's RSS, growth over the same", "MiB", Less, Some(2.0), None),
 ];
 
-/// The table of both.
+/// Returns the rows of both sides.
 pub(crate) fn rows(brine: &Figures, python: &Figures) -> Vec<Row> {
     let row = |&(key, what, unit, better, goal, times): &Line| {
         let (brine, python) = (brine.get(&key).copied(), python.get(&key).copied());

@@ -1,4 +1,4 @@
-//! A master with one minion, of either kind, as they run in production.
+//! A master with one minion, of either kind, as in production.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -9,14 +9,14 @@ use crate::drive::Drive;
 
 /// The minion's id.
 pub(crate) const ID: &str = "bench";
-/// A cache of 5,000 files asks the host more often than a module does by default.
+/// Caching 5,000 files needs more calls to the host than the default limit.
 const MINION: &str = "grains: {role: bench}\nsandbox:\n  limits: {wall: 600s, cpu: 600s, host_calls: 100000}\n";
 
-/// What is measured.
+/// The measured master and minion.
 pub(crate) struct Side {
     pub(crate) minion: Minion,
     pub(crate) master: Master,
-    /// How long the minion took from its start to its start event, when it was here for the first time.
+    /// Time from the minion's first start to its start event.
     pub(crate) first_start: Duration,
 }
 
@@ -36,14 +36,14 @@ impl Side {
         side
     }
 
-    /// `salt '*' test.ping`, and how long it took.
+    /// Runs `salt '*' test.ping` and returns the time.
     pub(crate) fn salt_ping(&self) -> Duration {
         let output = self.master.salt(&["*", "test.ping"]).exits(0);
         assert_eq!(output.stdout, format!("{ID}:\n    True\n"), "{output:?}");
         output.elapsed
     }
 
-    /// Something that publishes jobs and waits for their returns.
+    /// Connects a client that publishes jobs and waits for their returns.
     pub(crate) fn drive(&self) -> Drive {
         Drive::connect(&PathBuf::from(self.master.conf()).join("master"))
     }

@@ -1,27 +1,27 @@
-//! Rows of figures, printed and as Markdown.
+//! Rows of figures, in text and in Markdown.
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// What was measured of one side: the median, and where there are enough runs, the 99th percentile.
+/// A measurement of one side: the median and, with enough runs, the 99th percentile.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Figure {
     pub(crate) median: f64,
     pub(crate) p99: Option<f64>,
-    /// How many runs.
+    /// The number of runs.
     pub(crate) runs: usize,
 }
 
-/// The 99th percentile of fewer is its largest value.
+/// Minimum of runs for a 99th percentile, which would otherwise be the largest value.
 const RUNS_FOR_P99: usize = 20;
 
 impl Figure {
-    /// Of one run.
+    /// Returns the figure of one run.
     pub(crate) const fn one(value: f64) -> Self {
         Self { median: value, p99: None, runs: 1 }
     }
 
-    /// Of many runs.
+    /// Returns the figure of many runs.
     pub(crate) fn of(mut values: Vec<f64>) -> Self {
         assert!(!values.is_empty(), "a figure has runs");
         values.sort_by(f64::total_cmp);
@@ -30,26 +30,26 @@ impl Figure {
         Self { median: at(50), p99, runs: values.len() }
     }
 
-    /// Of times, in milliseconds.
+    /// Returns the figure of durations in milliseconds.
     pub(crate) fn ms(times: &[Duration]) -> Self {
         Self::of(times.iter().map(|time| time.as_secs_f64() * 1000.0).collect())
     }
 }
 
-/// Which is better.
+/// Which direction is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Better {
     Less,
     More,
 }
 
-/// One line of the table.
+/// A row of the table.
 #[derive(Debug, Clone)]
 pub(crate) struct Row {
     pub(crate) what: &'static str,
     pub(crate) unit: &'static str,
     pub(crate) better: Better,
-    /// The goal of Brine's own figure.
+    /// The goal of Brine's figure.
     pub(crate) goal: Option<f64>,
     /// The goal of the ratio.
     pub(crate) times: Option<f64>,
@@ -58,7 +58,7 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// How many times better Brine's figure is.
+    /// Returns how many times better Brine's figure is.
     pub(crate) fn ratio(&self) -> Option<f64> {
         let (brine, python) = (self.brine?.median, self.python?.median);
         let ratio = if self.better == Better::Less { python / brine } else { brine / python };
@@ -72,7 +72,7 @@ impl Row {
         [own, times].into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
 
-    /// Whether all goals are met; none where there is none, or nothing to compare with.
+    /// Checks whether all goals are met. None if there is no goal, or nothing to compare with.
     pub(crate) fn met(&self) -> Option<bool> {
         let own = self.goal.zip(self.brine).map(|(goal, figure)| {
             if self.better == Better::Less { figure.median <= goal } else { figure.median >= goal }
@@ -106,7 +106,7 @@ impl Row {
 
 const HEAD: [&str; 8] = ["", "Brine p50", "p99", "Python p50", "p99", "ratio", "goal", ""];
 
-/// The table for a terminal.
+/// Formats the table for a terminal.
 pub(crate) fn text(rows: &[Row]) -> String {
     let cells: Vec<[String; 8]> = std::iter::once(HEAD.map(str::to_owned)).chain(rows.iter().map(Row::cells)).collect();
     let width = |at: usize| cells.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
@@ -123,7 +123,7 @@ pub(crate) fn text(rows: &[Row]) -> String {
     out
 }
 
-/// The table in Markdown.
+/// Formats the table in Markdown.
 pub(crate) fn markdown(rows: &[Row]) -> String {
     let mut out = String::from(
         "| | Brine p50 | p99 | Python p50 | p99 | ratio | goal | | runs |\n|---|---:|---:|---:|---:|---:|---|---|---:|\n",
@@ -136,7 +136,7 @@ pub(crate) fn markdown(rows: &[Row]) -> String {
     out
 }
 
-/// Three digits that count.
+/// Formats a number with three significant digits.
 pub(crate) fn number(value: f64) -> String {
     let digits = match value.abs() {
         size if size >= 100.0 => 0,

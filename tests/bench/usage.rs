@@ -1,9 +1,9 @@
-//! What processes use, as the kernel tells it in /proc.
+//! Resource usage of processes, from /proc.
 
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// A daemon and all that it started and that is still there.
+/// Returns a daemon and all its living descendants.
 pub(crate) fn tree(root: u32) -> Vec<u32> {
     let all: Vec<Stat> = std::fs::read_dir("/proc")
         .expect("/proc is mounted")
@@ -11,7 +11,7 @@ pub(crate) fn tree(root: u32) -> Vec<u32> {
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
         .filter_map(Stat::read)
         .collect();
-    // Daemons of tests have a process group of their own; a process that left it is still a descendant.
+    // Daemons of tests have their own process group. A process that left the group is still a descendant.
     let mut found: HashSet<u32> = all.iter().filter(|stat| stat.group == root).map(|stat| stat.pid).collect();
     found.insert(root);
     loop {
@@ -24,21 +24,21 @@ pub(crate) fn tree(root: u32) -> Vec<u32> {
     all.iter().map(|stat| stat.pid).filter(|pid| found.contains(pid)).collect()
 }
 
-/// What the kernel counts processor time in for programs, a second (USER_HZ of proc_pid_stat(5)); the same on all of our machines.
+/// Clock ticks for each second (USER_HZ of proc_pid_stat(5)), the same on all of our machines.
 const TICKS: u64 = 100;
 
-/// Processor time of a daemon, of what it started, and of what those waited for.
+/// Returns the CPU time of a daemon, its descendants, and the processes that they waited for.
 pub(crate) fn cpu(root: u32) -> Duration {
     let ticks: u64 = tree(root).into_iter().filter_map(Stat::read).map(|stat| stat.ticks).sum();
     Duration::from_millis(ticks * 1000 / TICKS)
 }
 
-/// Proportional set size of a daemon and of what it started, MiB: what they share counts once.
+/// Returns the proportional set size of a daemon and its descendants in MiB: shared memory counts once.
 pub(crate) fn pss(root: u32) -> f64 {
     mib(tree(root).into_iter().map(|pid| field(pid, "smaps_rollup", "Pss:")).sum())
 }
 
-/// Resident set size of one process, MiB.
+/// Returns the resident set size of one process in MiB.
 pub(crate) fn rss(pid: u32) -> f64 {
     mib(field(pid, "status", "VmRSS:"))
 }
@@ -48,7 +48,7 @@ pub(crate) fn mib(kib: u64) -> f64 {
     kib as f64 / 1024.0
 }
 
-/// A number of KiB in one of a process's files; 0 where the process is over.
+/// Returns a number of KiB from one of a process's files; 0 if the process has ended.
 fn field(pid: u32, file: &str, name: &str) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
     let line = text.lines().find(|line| line.starts_with(name));
@@ -59,14 +59,14 @@ struct Stat {
     pid: u32,
     parent: u32,
     group: u32,
-    /// User and system time of the process and of the children that it waited for.
+    /// User and system time of the process and of the children that it waited for, in ticks.
     ticks: u64,
 }
 
 impl Stat {
     fn read(pid: u32) -> Option<Self> {
         let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // The name before may have blanks and brackets in it.
+        // The name before it may contain blanks and brackets.
         let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
         let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
         let ticks = (11..15).filter_map(number).sum();

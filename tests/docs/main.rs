@@ -1,4 +1,4 @@
-//! The examples of docs/sandbox.md: what they configure is read as the minion reads it, what they show on a console is run.
+//! The examples of docs/sandbox.md: configurations are parsed like the minion's, and console commands are run.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -15,7 +15,7 @@ fn document() -> String {
     std::fs::read_to_string(path).unwrap()
 }
 
-/// What is between fences of this kind.
+/// Returns the texts between fences of this kind.
 fn examples(kind: &str) -> Vec<String> {
     let (document, open) = (document(), format!("```{kind}"));
     let mut examples: Vec<String> = Vec::new();
@@ -46,7 +46,7 @@ fn what_is_configured_is_read() {
     }
 }
 
-/// The table of limits says what the defaults are.
+/// The table of limits states the actual defaults.
 #[test]
 fn defaults_are_what_they_are() {
     let limits = "limits: {wall: 60s, cpu: 30s, calls_cpu: 5m, memory: 64MiB, output: 4MiB, log: 64KiB, log_lines: 1000, \

@@ -1,4 +1,4 @@
-//! What an operator types wrong, and what the commands then say.
+//! Invalid command lines of operators, and the commands' messages.
 #![allow(clippy::disallowed_methods, reason = "tests start the programs that they test")]
 
 use brine_tests::process::{example, program, run};
@@ -126,7 +126,7 @@ fn salt_call_tells_what_it_does_and_what_it_does_not() {
     let minion = master.minion("web1");
     let events = master.events();
     let call = minion.salt_call(&["--out=json", "--metadata", "--set-metadata={ticket: 7}", "test.echo", "x y", "-l"]);
-    // Everything behind the function is its own.
+    // The words after the function are its arguments, even if they look like options.
     assert_eq!(call.code, 1, "{call:?}");
     let call =
         minion.salt_call(&["--out=json", "--metadata", "--set-metadata={ticket: 7}", "test.echo", "x y"]).exits(0);
@@ -172,7 +172,7 @@ fn a_port_in_use_is_named() {
     second.stop();
 }
 
-/// Reverses the line, has no width, and takes the terminal over.
+/// Reverses the line, contains characters without width, and controls the terminal.
 const EVIL: &str = "e\u{202e}v\u{200b}i\u{feff}l\u{e0041}\u{1b}[2J";
 
 fn shows_all(what: &str, text: &str) {
@@ -218,7 +218,7 @@ fn messages_that_repeat_what_was_typed_drive_no_terminal() {
     assert!(repeated.stderr.contains("e\\u202ev\\u200bi\\ufeffl\\U000e0041\\x1b[2J"), "{repeated:?}");
 }
 
-/// The module's author wrote these, and `salt-call -d` is how an owner looks at a module.
+/// A module's author writes the documentation, and owners read it with `salt-call -d` before they trust the module.
 #[test]
 fn a_modules_documentation_drives_no_terminal() {
     let minion = Minion::prepare(Kind::Brine, "web1", 1, "");
@@ -245,7 +245,7 @@ fn a_modules_documentation_drives_no_terminal() {
     }
 }
 
-/// `yaml` and `json` escape in their own syntax, whoever reads them.
+/// `yaml` and `json` escape in their own syntax, for every reader.
 #[test]
 fn machine_readable_output_hides_nothing_and_keeps_its_values() {
     let minion = Minion::prepare(Kind::Brine, "web1", 1, "");

@@ -1,11 +1,11 @@
-//! What shells are offered at the cursor, and the manual pages.
+//! Shell completion and manual pages.
 
 use std::collections::BTreeSet;
 
 use brine_tests::process::{example, program, run_with};
 use brine_tests::salt::{Master, Minion};
 
-/// What a program offers at the end of a line, asked as fish asks.
+/// Returns a program's completions at the end of a line, in fish's protocol.
 fn offered(master: &Master, minion: &Minion, line: &[&str]) -> BTreeSet<String> {
     let home = master.path("home");
     std::fs::create_dir_all(&home).expect("our own folder");
@@ -15,7 +15,7 @@ fn offered(master: &Master, minion: &Minion, line: &[&str]) -> BTreeSet<String> 
     let home = home.to_string_lossy();
     let env = [("COMPLETE", "fish"), ("XDG_CACHE_HOME", ""), ("HOME", &home)];
     let output = run_with(&program(line[0]), &args, &env).exits(0);
-    // What is offered, and after a tabulator what it is.
+    // Each line is a completion, a tabulator and a description.
     output.stdout.lines().map(|line| line.split('\t').next().unwrap_or_default().to_owned()).collect()
 }
 
@@ -25,7 +25,7 @@ fn targets_functions_runners_and_options() {
     let hello = std::fs::read(example("hello")).expect("built by make modules");
     master.serve("_modules/hello.wasm", &hello);
     let minion = master.minion("web1");
-    // Modules that came from the master are offered like the standard ones.
+    // Modules from the master are completed like standard ones.
     master.salt(&["web1", "hello.world"]).exits(0);
     for (line, expected) in [
         (&["salt", ""][..], &["web1"][..]),
@@ -56,7 +56,7 @@ fn targets_functions_runners_and_options() {
     }
 }
 
-/// Without a minion or a master nobody waits, and nothing is offered.
+/// Without a minion or a master, completion is empty and returns at once.
 #[test]
 fn nobody_to_ask() {
     let mut master = Master::start("");
@@ -68,7 +68,7 @@ fn nobody_to_ask() {
     assert_eq!(offered(&master, &minion, &["salt", "we"]), ["web1".to_owned()].into());
 }
 
-/// The script that bash loads, and the function that it calls at a press of the key.
+/// The script that bash loads, and the function that it calls when the key is pressed.
 #[test]
 fn in_bash() {
     let master = Master::start("");

@@ -9,7 +9,7 @@ fn files_and_trees_go_where_the_owner_granted_writing() {
     let master = Master::start("salt_cp_chunk_size: 1000");
     let here = tempfile::tempdir().expect("a temporary folder");
     let there = tempfile::tempdir().expect("a temporary folder");
-    // For the sandbox's user.
+    // The sandbox's user must reach the folder.
     std::fs::set_permissions(there.path(), PermissionsExt::from_mode(0o777)).expect("our own folder");
     let dest = there.path().display().to_string();
     let _minion = master.minion_kind(
@@ -20,7 +20,7 @@ fn files_and_trees_go_where_the_owner_granted_writing() {
     let path = |name: &str| here.path().join(name).display().to_string();
     let salt_cp = |args: &[&str]| master.command("salt-cp", args);
 
-    // Whole, text only.
+    // A whole text file.
     std::fs::write(path("motd"), "žluť\n").expect("our own folder");
     let copied = salt_cp(&["web1", &path("motd"), &format!("{dest}/motd")]).exits(0);
     assert_eq!(copied.stdout, format!("web1:\n    ----------\n    {dest}/motd:\n        True\n"));
@@ -30,7 +30,7 @@ fn files_and_trees_go_where_the_owner_granted_writing() {
     let nowhere = salt_cp(&["web1", &path("motd"), &format!("{dest}/no/such/place")]).exits(1);
     assert!(nowhere.stdout.contains("Destination unavailable"), "{nowhere:?}");
 
-    // A tree in chunks, compressed and not.
+    // A tree in chunks, compressed and uncompressed.
     std::fs::create_dir_all(path("tree/sub/empty")).expect("our own folder");
     let large: Vec<u8> = (0..5000u32).flat_map(|n| (n * n).to_le_bytes()).collect();
     std::fs::write(path("tree/large"), &large).expect("our own folder");
@@ -44,14 +44,15 @@ fn files_and_trees_go_where_the_owner_granted_writing() {
         assert!(into.join("tree/sub/empty").is_dir());
     }
 
-    // What only its owner may read is not written where others could; into a file that is closed it is.
+    // A file that only its owner may read is not written to a place where others could read it. Writing into an
+    // existing private file works.
     std::fs::write(path("secret"), "secret").expect("our own folder");
     std::fs::set_permissions(path("secret"), PermissionsExt::from_mode(0o600)).expect("our own file");
     let refused = salt_cp(&["-C", "web1", &path("secret"), &format!("{dest}/secret")]).exits(1);
     assert!(refused.stdout.contains("make the file with that mode first"), "{refused:?}");
     assert!(!there.path().join("secret").exists());
 
-    // Nothing outside of the grant, by no way.
+    // Nothing outside the grant is written in any way.
     let outside = tempfile::tempdir().expect("a temporary folder");
     std::fs::set_permissions(outside.path(), PermissionsExt::from_mode(0o777)).expect("our own folder");
     std::os::unix::fs::symlink(outside.path(), there.path().join("link")).expect("our own folder");

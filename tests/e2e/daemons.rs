@@ -1,4 +1,5 @@
-//! The life of the two daemons as an operator has it: signals, pid files, users, the service manager, several minions of one host.
+//! The life of both daemons from the viewpoint of an operator: signals, pid files, users, the service manager, several
+//! minions on one host.
 #![allow(clippy::disallowed_methods, reason = "tests start the programs that they test")]
 
 use std::io::ErrorKind;
@@ -13,7 +14,7 @@ use brine_tests::{DEADLINE, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-/// Puts one text in the place of another in a file.
+/// Replaces a text in a file.
 fn edit(path: &Path, from: &str, to: &str) {
     let text = std::fs::read_to_string(path).expect("a configuration");
     assert!(text.contains(from), "{from:?} in {text}");
@@ -25,12 +26,12 @@ fn add(path: &Path, lines: &str) {
     std::fs::write(path, format!("{text}{lines}\n")).expect("our own file");
 }
 
-/// How often a text is in a daemon's log.
+/// Counts a text in a daemon's log.
 fn count(daemon: &Daemon, text: &str) -> usize {
     daemon.log_text().matches(text).count()
 }
 
-/// Sends SIGHUP and waits for what the daemon says of it.
+/// Sends SIGHUP and waits for the daemon's message.
 fn reload(daemon: &Daemon, says: &str) {
     let before = count(daemon, says);
     daemon.signal(Signal::HUP);
@@ -56,7 +57,7 @@ fn a_master_takes_up_what_can_change_while_it_runs() {
     let roots = format!("base: [{}]", master.path("srv/salt").display());
     edit(&conf, &roots, &format!("base: [{0}/srv/salt, {0}/srv/more]", master.folder.path().display()));
     add(&conf, "nodegroups: {pair: 'L@web1,web2'}\nworker_threads: 7\npublish_session: 4000");
-    // Who rotates logs gives the open file another name.
+    // Log rotation renames the open file.
     std::fs::rename(master.path("log"), master.path("log.1")).expect("its log file");
     reload(daemon, "count from the next start");
     let log = daemon.log_text();
@@ -68,7 +69,7 @@ fn a_master_takes_up_what_can_change_while_it_runs() {
     assert!(up.stdout.contains("web1"), "{up:?}");
     assert!(master.path("log").exists(), "the log goes on in a new file");
 
-    // What is wrong with a file is said, and everything stays.
+    // An error in a file is reported, and nothing changes.
     for (wrong, said) in
         [("\nfile_roots: [", "YAML"), ("\nkeysize: 7", "keysize"), ("\nfile_ignore_regex: ['(']", "file_ignore_regex")]
     {
@@ -125,19 +126,19 @@ fn a_minion_takes_up_grants_and_revocations_while_it_runs() {
     assert!(said.as_str().is_some_and(|text| text.contains("revoked")), "{said}");
     assert_eq!(uptime(), json!("granted"), "what is not revoked goes on");
 
-    // A broken file keeps the word that was there: what is revoked stays so.
+    // A broken file does not change the configuration in force: revocations stay.
     let good = std::fs::read_to_string(&conf).expect("a configuration");
     add(&conf, "  nonsense: true");
     reload(daemon, KEPT);
     assert!(daemon.log_text().contains("sandbox:nonsense"), "{}", daemon.log_text());
     assert!(master.json("web1", &["hello.world"]).as_str().is_some_and(|text| text.contains("revoked")));
-    // And so does one that others may write.
+    // The same for a file that others may write.
     let harmless = good.replace("revoked:", "replace_standard: [] #");
     std::fs::write(&conf, harmless).expect("our own file");
     std::fs::set_permissions(&conf, std::fs::Permissions::from_mode(0o666)).expect("our own file");
     reload(daemon, KEPT);
     assert!(master.json("web1", &["hello.world"]).as_str().is_some_and(|text| text.contains("revoked")));
-    // The owner takes it back.
+    // The owner removes the revocation.
     std::fs::set_permissions(&conf, std::fs::Permissions::from_mode(0o644)).expect("our own file");
     reload(daemon, READ);
     assert!(master.json("web1", &["hello.world"]).as_str().is_some_and(|text| text.starts_with("Hello")));
@@ -186,7 +187,7 @@ fn one_daemon_a_pid_file() {
         let second = run(&program(name), &["-c", &conf]).exits(1);
         let said = format!("{name}: {name} is already running (pid {}, pid file {}).", daemon.pid(), path.display());
         assert!(second.stderr.lines().any(|line| line.starts_with(&said)), "{second:?}");
-        // One that was killed leaves its file behind.
+        // A killed daemon leaves its file behind.
         daemon.kill();
         assert!(path.exists());
     }
@@ -227,13 +228,13 @@ fn a_minion_goes_to_the_background_when_it_has_what_it_needs() {
     assert_eq!(rustix::process::getsid(Some(pid)).expect("it runs"), pid, "it leads a session of its own");
     kill_process(pid, Signal::TERM).expect("our own minion");
     wait_for("it to end", || (!minion.path("minion.pid").exists()).then_some(()));
-    // What goes wrong is said by the one in front.
+    // The process in the foreground reports errors.
     add(&minion.path("conf/minion"), "transport: tcp");
     let output = run(&program("salt-minion"), &["-c", &minion.conf(), "-d"]).exits(64);
     assert!(output.stderr.contains("transport") && output.stderr.lines().count() == 1, "{output:?}");
 }
 
-/// Whether other users can reach the programs under test.
+/// Checks whether other users can reach the programs under test.
 fn others_reach(folder: &Path) -> bool {
     let open = |dir: &Path| std::fs::metadata(dir).is_ok_and(|meta| meta.permissions().mode() & 0o001 != 0);
     let reach = folder.canonicalize().is_ok_and(|folder| folder.ancestors().all(open));
@@ -243,7 +244,7 @@ fn others_reach(folder: &Path) -> bool {
     reach
 }
 
-/// The numbers of a line of `/proc/PID/status`.
+/// Returns the numbers in a line of `/proc/PID/status`.
 fn status(daemon: &Daemon, field: &str) -> Vec<String> {
     let text = std::fs::read_to_string(format!("/proc/{}/status", daemon.pid())).expect("it runs");
     let line = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':')).expect("the field");
@@ -253,7 +254,7 @@ fn status(daemon: &Daemon, field: &str) -> Vec<String> {
 #[test]
 fn a_daemon_of_root_becomes_its_user() {
     if !brine_kit::is_root() || !others_reach(&program_folder()) {
-        return; // only root can, and only where another user can start the minion's executor
+        return; // needs root, and a program folder that other users can reach
     }
     let id = |what: &str| run(Path::new("/usr/bin/id"), &[what, "nobody"]).exits(0).stdout.trim().to_owned();
     let mut master = Master::prepare(Kind::Brine, "");
@@ -262,7 +263,7 @@ fn a_daemon_of_root_becomes_its_user() {
         std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).expect("our own folder");
         edit(&folder.path().join(conf), "user: root", "user: nobody");
     }
-    // What root's master left must be its user's.
+    // Files left by root's master must be given to the master's user.
     std::fs::create_dir_all(master.path("cache/jobs/old")).expect("our own folder");
     master.up();
     master.accept(&mut minion);
@@ -282,11 +283,11 @@ fn a_daemon_of_root_becomes_its_user() {
     for path in ["pki", "cache", "cache/jobs/old", "sock", "log"] {
         assert_eq!(std::fs::metadata(master.path(path)).expect(path).uid(), nobody, "{path}");
     }
-    // It reloads as that user too.
+    // The daemon also reloads as that user.
     reload(minion.running(), READ);
 }
 
-/// What a service manager hears.
+/// The messages to a service manager.
 struct Manager {
     socket: UnixDatagram,
     _folder: tempfile::TempDir,
@@ -360,7 +361,7 @@ fn a_master_says_before_it_starts_what_is_wrong() {
     let chmod = |path: &Path, mode: u32| {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("our own file");
     };
-    // Who may write it decides what all minions run.
+    // A user who may write the file decides what all minions run.
     chmod(&conf, 0o666);
     refused(&["is not read, because it may be changed by others", "chmod go-w"], 64);
     chmod(&conf, 0o644);
@@ -391,7 +392,7 @@ fn a_saltfile_says_where_the_configuration_is() {
     let path = saltfile.display().to_string();
     let output = run_with(&program("salt-key"), &["-L"], &[("SALT_SALTFILE", &path)]).exits(0);
     assert!(output.stdout.contains("web1"), "{output:?}");
-    // Where it lies by itself, nobody else may write it.
+    // In a default place too, no other user may write it.
     let home = master.path("home");
     std::fs::create_dir_all(home.join(".salt")).expect("our own folder");
     std::fs::copy(&saltfile, home.join(".salt/Saltfile")).expect("our own file");
@@ -403,10 +404,10 @@ fn a_saltfile_says_where_the_configuration_is() {
     assert!(output.stderr.contains("because others may write it"), "{output:?}");
 }
 
-/// Another user, who can write where anybody can: in a folder such as /tmp.
+/// Another user, who can write only where every user can, such as in /tmp.
 const FRED: u32 = 4711;
 
-/// A link of Fred's in a sticky folder leads to a folder of root's.
+/// Makes a link of Fred's in a sticky folder that leads to a folder of root's.
 fn freds_link(folder: &Path) -> std::path::PathBuf {
     let (shared, private, link) = (folder.join("shared"), folder.join("private"), folder.join("shared/l"));
     for (dir, mode) in [(&shared, 0o1777), (&private, 0o700)] {
@@ -418,7 +419,7 @@ fn freds_link(folder: &Path) -> std::path::PathBuf {
     link
 }
 
-/// Puts a path in the place of a setting's value.
+/// Sets a setting to a path.
 fn set(path: &Path, option: &str, value: &Path) {
     let text = std::fs::read_to_string(path).expect("a configuration");
     let others = text.lines().filter(|line| !line.starts_with(&format!("{option}:")));
@@ -429,19 +430,19 @@ fn set(path: &Path, option: &str, value: &Path) {
 #[test]
 fn a_daemon_of_root_writes_nothing_where_another_users_symlink_leads() {
     if !brine_kit::is_root() {
-        return; // only root makes files of others
+        return; // only root can make files of other users
     }
     for option in ["sock_dir", "cachedir", "pki_dir"] {
         let master = Master::prepare(Kind::Brine, "");
         let link = freds_link(master.folder.path());
-        // short: a long sock_dir is moved below cachedir, as by Salt
+        // A short path, because a long sock_dir is moved below cachedir, as in Salt.
         set(&master.path("conf/master"), option, &link.join("s"));
         let refused = run(&program("salt-master"), &["-c", &master.conf()]);
         assert!(refused.stderr.contains("is a symlink of user 4711") && refused.stderr.contains(option), "{refused:?}");
         assert_ne!(refused.code, 0, "{option}");
         assert_eq!(std::fs::read_dir(master.path("private")).expect("ours").count(), 0, "{option}");
     }
-    // A log file, a pid file: it can run without them.
+    // A log file and a pid file: the daemon can run without them.
     let mut minion = Minion::prepare(Kind::Brine, "web1", 1, "");
     let link = freds_link(minion.folder.path());
     for option in ["log_file", "pidfile"] {
@@ -458,7 +459,7 @@ fn a_daemon_of_root_writes_nothing_where_another_users_symlink_leads() {
 fn salt_says_permission_to_who_has_none() {
     use std::os::unix::process::CommandExt as _;
     if !brine_kit::is_root() || !others_reach(&program_folder()) {
-        return; // only root becomes another user
+        return; // only root can become another user
     }
     let mut master = Master::prepare(Kind::Brine, "");
     std::fs::set_permissions(master.folder.path(), std::fs::Permissions::from_mode(0o755)).expect("our own folder");

@@ -1,4 +1,4 @@
-//! What must survive: masters, minions and executors that die at a bad moment.
+//! Masters, minions and executors that die at a bad moment.
 
 use brine_tests::process::example;
 use brine_tests::salt::Master;
@@ -75,7 +75,7 @@ fn minions_come_back_after_the_master_restarted() {
 fn a_master_that_serves_a_bomb_costs_the_minion_nothing() {
     let master = Master::start("");
     let _minion = master.minion("web1");
-    // Not WebAssembly at all, and larger than any module may be.
+    // Not WebAssembly, and larger than the limit for modules.
     master.serve("_modules/huge.wasm", &vec![0; 40 << 20]);
     master.serve("_modules/hello.wasm", &std::fs::read(example("hello")).expect("an example"));
     let output = master.salt(&["*", "saltutil.sync_modules", "-t", "30"]);

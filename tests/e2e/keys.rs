@@ -1,4 +1,4 @@
-//! Who may be a minion: the states of a key.
+//! The states of a minion's key.
 
 use brine_tests::events::Events;
 use brine_tests::salt::{Kind, Master, Minion};
@@ -45,7 +45,7 @@ fn a_minion_refuses_a_master_whose_key_changed() {
     minion.running().wait_log("minion_master.pub");
 }
 
-/// Two minions, of which the key of one is deleted: the publish key was replaced.
+/// Starts two minions and deletes the key of one, which replaces the publish key.
 fn web1_after_web2_left(master: &Master) -> (Events, Minion) {
     let events = master.events();
     let minion = master.minion("web1");
@@ -69,7 +69,7 @@ fn ping_on_rotate_has_others_fetch_the_key_at_once() {
     let job = events.wait("the ping", |tag, data| {
         tag.starts_with("salt/job/") && tag.ends_with("/new") && data["fun"] == "test.ping"
     });
-    // By the addresses of connections.
+    // Determined from the addresses of connections.
     assert_eq!(job["minions"], serde_json::json!(["web1"]), "{job}");
     events.wait_return(job["jid"].as_str().expect("a jid"), "web1");
 }

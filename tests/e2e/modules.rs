@@ -1,4 +1,4 @@
-//! Modules on their way from the master's file server into the sandbox, and bad ones.
+//! Modules from the master's file server to the sandbox, including bad ones.
 
 use brine_tests::process::example;
 use brine_tests::salt::Master;
@@ -15,7 +15,7 @@ fn a_new_module_is_fetched_when_it_is_first_called() {
     master.serve("_modules/hello.wasm", &bytes("hello"));
     let answer = master.json("web1", &["hello.world", "Brine"]);
     assert!(answer.as_str().expect("text").contains("Brine"), "{answer}");
-    // As Salt's, the command merges the docs of all minions into one.
+    // Like Salt's, the command merges the docs of all minions.
     let docs = master.salt(&["--out=json", "--static", "web1", "sys.doc", "hello"]).exits(0).json();
     assert!(docs["hello.world"].as_str().expect("a doc text").len() > 10, "{docs}");
     assert_eq!(master.json("web1", &["sys.list_functions", "hello"]), json!(["hello.world"]));

@@ -1,4 +1,5 @@
-//! FIFOs, folders and links where daemons expect files of their own: opening one must hang neither a start, nor a request, nor an end.
+//! FIFOs, folders and links in place of daemons' files: opening them must block neither a start nor a request nor a
+//! stop.
 
 use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::Path;
@@ -57,7 +58,7 @@ fn fifos_in_a_minions_folders_hang_neither_its_start_nor_its_jobs_nor_its_end() 
         let said = said.as_str().expect("a refusal");
         assert!(said.contains(why), "{module}: {said}");
     }
-    // What the master sends is not taken in, since nobody knows what was decided about it, and that is said at once.
+    // Without readable decisions, modules from the master are refused at once, with the reason.
     master.serve("_modules/other.wasm", &std::fs::read(example("hello")).expect("an example"));
     let said = master.json("web1", &["saltutil.sync_modules"]).to_string();
     assert!(said.contains("decisions.json") && said.contains("a FIFO"), "{said}");

@@ -21,7 +21,7 @@ fn first_ping_after_the_key_was_accepted() {
     assert_eq!(master.salt(&["*", "test.ping"]).exits(0).stdout, "web1:\n    True\n");
     assert_eq!(master.salt(&["*", "test.ping", "--out=txt"]).exits(0).stdout, "web1: True\n");
     assert_eq!(master.salt(&["--out=json", "*", "test.ping"]).exits(0).json(), json!({"web1": true}));
-    // Those are for Python's clients; ours say that they read none.
+    // The files are for Python's clients; Brine's clients declare that they read none.
     let files = std::fs::read_dir(master.path("cache/jobs")).expect("the folder for Python's clients").count();
     assert_eq!(files, 0, "no files for Python's clients");
 }

@@ -1,4 +1,4 @@
-//! `presence_events`: who is connected, who came and who went.
+//! `presence_events`: minions that are connected, that connect, and that disconnect.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +28,7 @@ fn minions_that_come_and_go() {
     let data = change("new", "web1");
     assert_eq!((ids(&data, "new"), ids(&data, "lost")), (["web1".to_owned()].into(), BTreeSet::new()));
     present(&["web1"]);
-    // Nobody else on this host's addresses: else it would seem to be there still.
+    // The minion must be the only one at this host's addresses, or it would still seem connected.
     web1.stop();
     let data = change("lost", "web1");
     assert_eq!((ids(&data, "new"), ids(&data, "lost")), (BTreeSet::new(), ["web1".to_owned()].into()));

@@ -1,4 +1,4 @@
-//! Returns that go to a PostgreSQL server besides: `--return`, `ext_job_cache`, `master_job_cache`.
+//! Returns that also go to a PostgreSQL server: `--return`, `ext_job_cache`, `master_job_cache`.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use brine_tests::salt::Master;
 use brine_tests::wait_for;
 use brine_zmtp::{Endpoint, ReqConfig, Requester};
 
-/// The settings of a master for one of the server's databases.
+/// Returns the settings of a master for one of the server's databases.
 fn settings(server: &Server, returner: &str, database: &str) -> String {
     let password = if returner == "postgres" { "passwd" } else { "pass" };
     format!(
@@ -20,7 +20,7 @@ fn settings(server: &Server, returner: &str, database: &str) -> String {
     )
 }
 
-/// What `salt TGT FUN ARG --return RET` sends; the job's jid.
+/// Publishes like `salt TGT FUN ARG --return RET`. Returns the jid.
 fn publish(master: &Master, fun: &str, arg: &[&str], ret: &str, kwargs: &[(&str, &str)]) -> String {
     let key = std::fs::read_to_string(master.path("cache/.root_key")).expect("a key");
     let load = map([
@@ -45,7 +45,7 @@ fn publish(master: &Master, fun: &str, arg: &[&str], ret: &str, kwargs: &[(&str,
     jid.unwrap_or_else(|| panic!("not published: {}", to_json(&reply))).to_owned()
 }
 
-/// The rows of a job, once there are any.
+/// Waits for the rows of a job.
 fn rows(server: &Server, database: &str, jid: &str) -> String {
     let sql = format!(
         "select id, fun, return, success, full_ret::jsonb->>'retcode' from salt_returns where jid = '{jid}' order by id"
@@ -69,12 +69,12 @@ fn a_return_goes_where_its_job_says() {
     assert_eq!(event.get("ret"), None, "an event is as Salt's");
     let log = master.daemon.as_ref().expect("it runs");
     log.wait_log("is not written to the returner other.mysql");
-    // Refused: it would have the master's password sent to wherever the caller likes.
+    // Refused, because the caller could have the master's password sent to any host.
     let jid =
         publish(&master, "test.ping", &[], "postgres", &[("ret_config", "other"), ("ret_kwargs", "{'host': 'x'}")]);
     events.wait_return(&jid, "web1");
     log.wait_log("takes no return_kwargs");
-    // A wrong password says what to set, and shows none.
+    // The error about a wrong password says what to set, and contains no password.
     publish(&master, "test.ping", &[], "pgjsonb", &[]);
     log.wait_log("Set user and password of the returner");
     let all = log.log_text();
@@ -99,10 +99,10 @@ fn a_server_that_is_away_holds_up_nobody_and_gets_all_of_it() {
     let spool = minion.path("cache/spool");
     wait_for("the acknowledgement", || std::fs::read_dir(&spool).ok()?.next().is_none().then_some(()));
     master.daemon.as_ref().expect("it runs").wait_log("wait for it, and it is tried again");
-    // Known from the embedded store meanwhile.
+    // Meanwhile the embedded store has the job.
     let found = master.command("salt-run", &["jobs.lookup_jid", &second, "--out=json"]).exits(0).json();
     assert_eq!(found["web1"], "nul \0 here");
-    // Neither a crash of the master nor one of the server loses or doubles what waits.
+    // Neither a crash of the master nor one of the server loses or duplicates waiting returns.
     master.kill();
     master.up();
     let events = master.events();
@@ -112,7 +112,7 @@ fn a_server_that_is_away_holds_up_nobody_and_gets_all_of_it() {
     assert_eq!(rows(&server, "jsonb", &third), "web1|test.echo|\"third\"|true|0");
     assert_eq!(rows(&server, "jsonb", &second), "web1|test.echo|\"nul \u{fffd} here\"|true|0", "JSONB has no NUL");
     assert_eq!(server.sql("jsonb", "select count(*) from salt_returns"), "3");
-    // The runner's own run is a job, too.
+    // The runner's own run is a job too.
     let all = "select jid, load->>'fun', load->>'tgt', load->'Minions' from jids where load->>'fun' = 'test.echo' order by jid";
     let jobs = server.sql("jsonb", all);
     let expect = [&first, &second, &third].map(|jid| format!("{jid}|test.echo|*|[\"web1\"]")).join("\n");
@@ -123,7 +123,7 @@ fn a_server_that_is_away_holds_up_nobody_and_gets_all_of_it() {
 fn lookups_come_from_the_master_job_cache() {
     let Some(server) = Server::start() else { return };
     for (returner, database) in [("postgres", "plain"), ("pgjsonb", "jsonb")] {
-        // What another master left there.
+        // Jobs that another master left there.
         let old = "20240102030405123456";
         let load = r#"{"fun": "test.version", "arg": [1], "tgt": "db*", "tgt_type": "glob", "user": "ann", "jid": "20240102030405123456"}"#;
         server.sql(database, &format!("insert into jids values ('{old}', '{load}')"));
@@ -145,7 +145,7 @@ fn lookups_come_from_the_master_job_cache() {
         let mut jids: Vec<&String> = jobs.as_object().expect("a map").keys().collect();
         jids.sort();
         assert!(jids.contains(&&old.to_owned()) && jids.contains(&&jid), "{jids:?}");
-        // The embedded store is lost; the other one still knows.
+        // The embedded store is lost, but the other one still has the job.
         master.stop();
         for name in ["jobs.db", "jobs.db-wal", "jobs.db-shm"] {
             let _ = std::fs::remove_file(master.path("cache").join(name));
@@ -185,7 +185,7 @@ fn events_are_kept() {
         assert_eq!(server.sql(database, others), "0");
     }
 
-    // A server that is away gets them when it is back, in their order, as far as the master lives.
+    // When the server is back, it gets the events in their order, as long as the master lives.
     server.kill();
     for n in ["2", "3", "4"] {
         send(&master, &format!("deploy/{n}"), "data={n: 1}");
@@ -195,7 +195,7 @@ fn events_are_kept() {
     let all = "deploy/1\ndeploy/2\ndeploy/3\ndeploy/4";
     kept(&server, "plain", "tag", all);
     kept(&server, "jsonb", "tag", all);
-    // What waits is written when the master ends.
+    // Waiting events are written when the master ends.
     send(&master, "deploy/5", "data={n: 1}");
     master.stop();
     kept(&server, "plain", "tag", &format!("{all}\ndeploy/5"));
@@ -208,7 +208,7 @@ fn many_events_are_kept_together() {
     let mut master = Master::start(&format!("event_return: pgjsonb\nevent_return_queue: 500\n{config}"));
     master.command("salt-run", &["event.send", "deploy/x", "data={n: 1}"]).exits(0);
     let count = "select count(*) from salt_events where tag = 'deploy/x'";
-    // Nothing is written before there are enough; it is when the master ends.
+    // Nothing is written before there are enough events. At the master's end the rest is written.
     assert_eq!(server.sql("jsonb", count), "0");
     master.stop();
     assert_eq!(server.sql("jsonb", count), "1");

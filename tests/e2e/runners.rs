@@ -1,10 +1,10 @@
-//! Runners and the wheel, as an operator uses them.
+//! Runners and the wheel from the viewpoint of an operator.
 
 use brine_tests::salt::{Kind, Master};
 use brine_tests::wait_for;
 use serde_json::json;
 
-/// The command ends at once, the events tell, the jid finds what came back.
+/// The command ends at once, events report the result, and the jid finds it.
 #[test]
 fn an_asynchronous_run_is_found_by_its_jid() {
     let master = Master::start("job_cache_store_endtime: True");
@@ -30,7 +30,7 @@ fn an_asynchronous_run_is_found_by_its_jid() {
     assert_eq!(listed.exits(0).json()[jid]["User"], json!("root"));
 }
 
-/// What is asked of minions by runners, and which runners run meanwhile.
+/// Runners send jobs to minions, and running runners are listed meanwhile.
 #[test]
 fn runners_ask_minions_and_are_seen_while_they_do() {
     let master = Master::start("timeout: 15");
@@ -53,7 +53,7 @@ fn runners_ask_minions_and_are_seen_while_they_do() {
     master.salt(&["web1", "saltutil.kill_job", &jid]).exits(0);
 }
 
-/// Modules on the master's own host: in the sandbox, with nothing granted.
+/// Modules on the master's host run in the sandbox without grants.
 #[test]
 fn salt_cmd_runs_without_grants() {
     let master = Master::start("");
@@ -79,7 +79,7 @@ fn what_is_wrong_is_said_as_salt_says_it() {
     assert!(!docs.contains("jobs."), "{docs}");
 }
 
-/// Who is no user of this host runs runners by a name and a password, or by a token that stands for them.
+/// A user without an account on this host runs runners with a name and a password, or with a token.
 #[test]
 fn salt_run_logs_in() {
     let mut master = Master::prepare(Kind::Brine, "");
@@ -97,12 +97,12 @@ fn salt_run_logs_in() {
         master.command("salt-run", &["-a", "file", "--username=fred", "--password", password, "--out=json", fun])
     };
     assert_eq!(run("fred-secret", "test.arg").exits(0).json(), json!({"args": [], "kwargs": {}}));
-    // Told in place of a result, and it ends well, as with Salt.
+    // The result is the error message, and the exit code is 0, as in Salt.
     let wrong = run("wrong", "test.arg").exits(0);
     assert_eq!(wrong.json(), json!("Authentication failure of type \"eauth\" occurred for user fred."));
     let not_his = run("fred-secret", "test.metasyntactic").exits(0);
     assert!(not_his.stdout.contains("Authorization failure") || not_his.stdout.contains("fred"), "{not_his:?}");
-    // A token counts where there is no key.
+    // A token works without a key.
     let log_in = ["-a", "file", "-T", "--username=fred", "--password=fred-secret", "test.arg"];
     master.command("salt-run", &log_in).exits(0);
     std::fs::remove_file(master.path("cache/.root_key")).expect("the master's key");

@@ -1,4 +1,4 @@
-//! Texts, exit codes and functions that Salt's own integration tests look for.
+//! Texts, exit codes and functions that Salt's own integration tests check.
 
 use brine_tests::process::{program, run};
 use brine_tests::salt::Master;
@@ -40,7 +40,7 @@ fn salt_run_documents_every_runner() {
     let list = list.display().to_string();
     let woken = master.command("salt-run", &["network.wollist", &list, "127.0.0.1"]).exits(0);
     assert!(woken.stdout.contains("Waking up 08:00:27:13:69:77\n"), "{woken:?}");
-    // No other file of the master's is read out.
+    // The command reads no other file of the master.
     let refused = master.command("salt-run", &["network.wollist", "/etc/passwd", "127.0.0.1"]).exits(1);
     assert!(!refused.stdout.contains("root:") && !refused.stderr.contains("root:"), "{refused:?}");
 }
@@ -58,7 +58,7 @@ fn salt_call_says_what_salt_says_of_functions_that_are_not_there() {
     assert!(none.stderr.starts_with("'nosuch.function' is not available."), "{none:?}");
     let none = call(&["-d", "nosuch.function"]).exits(1);
     assert!(none.stderr.starts_with("'nosuch.function' is not available.") && none.stdout.is_empty(), "{none:?}");
-    // The same for a job of the master's.
+    // The same for a job of the master.
     let listed = master.salt(&["--out=json", "--static", "web1", "test.pin"]).exits(1).json()["web1"].clone();
     assert_eq!(listed["test.pin"], json!("'test.pin' is not available."));
     assert!(listed["test.ping"].is_string(), "{listed}");
@@ -68,7 +68,7 @@ fn salt_call_says_what_salt_says_of_functions_that_are_not_there() {
     assert!(call(&["--out=raw", "test.fib", "3"]).exits(0).stdout.starts_with("{'local': (2, "));
     assert_eq!(call(&["--out=txt", "test.arg", "1"]).exits(0).stdout, "local: {'args': [1], 'kwargs': {}}\n");
 
-    // A log service that is not there ends nothing.
+    // A missing log service does not end the daemon.
     std::fs::create_dir_all(minion.path("conf/minion.d")).expect("our own folder");
     let log = |url: &str| {
         std::fs::write(minion.path("conf/minion.d/log.conf"), format!("log_file: {url}\n")).expect("our own folder");
@@ -158,7 +158,7 @@ fn the_module_test_is_whole() {
     assert!(run(&["test.missing_func"]).exits(255).stderr.starts_with("'test.missing_func' is not available."));
 }
 
-/// Who may call `test.*` has not thereby what other modules were granted.
+/// A user who may call `test.*` does not get the grants of other modules through it.
 #[test]
 fn the_module_test_calls_what_needs_no_grant_and_more_by_its_owners_word() {
     let master = Master::start("");
@@ -173,7 +173,7 @@ fn the_module_test_calls_what_needs_no_grant_and_more_by_its_owners_word() {
     }
     assert_eq!(master.json("web1", &["test.cross_test", "test.echo", "[hi]"]), json!("hi"));
     minion.stop();
-    // What the owner says counts, also that nothing is: the others go on.
+    // The owner's grant replaces the default, even if it grants nothing. Other functions of the module still work.
     for (word, expected) in [("[cmd.run]", Some("hi")), ("false", None)] {
         let grants = format!("sandbox: {{modules: {{cmd: {{process: any}}, test: {{functions: {word}}}}}}}\n");
         std::fs::create_dir_all(minion.path("conf/minion.d")).expect("our own folder");

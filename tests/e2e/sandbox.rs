@@ -1,4 +1,4 @@
-//! What the owner of the host decides, as an operator and an owner meet it.
+//! The owner's decisions from the viewpoint of an operator and an owner.
 
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
@@ -12,12 +12,12 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_else(|| panic!("not text: {value}"))
 }
 
-/// A minion with this `sandbox:` configuration.
+/// Starts a minion with this `sandbox:` configuration.
 fn minion(master: &Master, sandbox: &str) -> Minion {
     master.minion_kind(Kind::Brine, "web1", sandbox)
 }
 
-/// The line that an error ends with, as YAML for the configuration.
+/// Returns the configuration line at the end of an error as YAML.
 fn grant_of(error: &str) -> String {
     let (_, line) = error.split_once("minion's configuration: ").unwrap_or_else(|| panic!("no line in {error}"));
     format!("sandbox:\n  modules:\n    {}\n", line.trim())
@@ -37,7 +37,7 @@ fn a_command_is_refused_with_the_line_that_grants_it() {
     minion.up();
     events.wait_tag("salt/minion/web1/start");
     assert_eq!(master.json("web1", &["cmd.run", "id -u"]), json!(rustix::process::getuid().as_raw().to_string()));
-    // The same program with shell syntax: no shell was granted, so it is not interpreted.
+    // The same program with shell syntax: no shell was granted, so the syntax is not interpreted.
     let refused = master.json("web1", &["cmd.run", "id -u; id -g"]);
     assert!(text(&refused).contains(';') && text(&refused).contains("shell"), "{refused}");
     let refused = master.json("web1", &["cmd.run", "cat /etc/passwd"]);
@@ -85,7 +85,7 @@ fn files_are_read_where_the_owner_said_and_nowhere_else() {
         assert!(!text(&refused).contains("root:"), "{outside}: {refused}");
     }
     let refused = master.json("web1", &["file.read", "/etc/passwd"]);
-    // The whole line, with what was granted already.
+    // The whole line, including existing grants.
     assert!(text(&refused).contains(&format!("file: {{filesystem: {{/etc: ro, {dir}: ro}}}}")), "{refused}");
 }
 
@@ -159,7 +159,7 @@ fn one_function_may_have_what_its_module_has_not() {
     assert!(text(&refused).contains("cmd: {process: ["), "{refused}");
 }
 
-/// No list of words knows what an owner calls a secret: what nobody called public needs a grant.
+/// No list of words covers all names of secrets, so every setting that is not public needs a grant.
 #[test]
 fn settings_that_nobody_called_public_are_refused_with_the_line_that_shows_them() {
     let own = "bearer: hunter2\npasscode: hunter2\nsnmp_community: hunter2\nlicense: hunter2\nssh_priv: hunter2\n'sdb:uri': hunter2\n\
@@ -179,7 +179,7 @@ fn settings_that_nobody_called_public_are_refused_with_the_line_that_shows_them(
         );
         assert!(said.contains("config_public"), "{said}");
     }
-    // the line, pasted
+    // The suggested line in the configuration.
     let said = get("bearer").stderr;
     let (line, _) = said.split_once("; for all modules").expect("the end of the line");
     std::fs::create_dir_all(minion.path("conf/minion.d")).expect("our own folder");

@@ -1,5 +1,5 @@
-//! CVE-2021-25284, credentials in logs: daemons that log all there is to log, with secrets planted wherever they have one, and none of them in
-//! anything that anybody reads afterwards.
+//! CVE-2021-25284, credentials in logs: daemons log at the finest level, with a secret in every possible place. No
+//! secret may appear in any log or output.
 
 use std::path::Path;
 
@@ -11,13 +11,13 @@ const PASSWORD: &str = "planted-password-of-fred";
 const WRONG: &str = "planted-wrong-password";
 const SHARED: &str = "planted-shared-secret";
 const STATIC: &str = "planted-static-token-0123456789abcdef";
-/// What the configuration has of it.
+/// The hash of the token in the configuration.
 const STATIC_SHA256: &str = "bba2decc86081f6c21d655d861a12fabb27e734a5c6bf836940a4d4b7a0bb1ec";
 const WRONG_TOKEN: &str = "b1a27ed0b1a27ed0b1a27ed0b1a27ed0b1a27ed0b1a27ed0b1a27ed0b1a27ed0";
 const DATABASE: &str = "planted-database-password";
 const OF_THE_MINION: &str = "planted-secret-of-the-minion";
 
-/// What nobody may find: with what it is, for who reads that the test failed.
+/// The secrets, each with a description for the failure message.
 struct Secrets(Vec<(String, String)>);
 
 impl Secrets {
@@ -26,18 +26,18 @@ impl Secrets {
         self.0.push((what.to_owned(), secret.to_owned()));
     }
 
-    /// A file that holds one secret.
+    /// Adds a file that contains one secret.
     fn file(&mut self, path: &Path) {
         let text = std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         self.add(&path.display().to_string(), text.trim());
     }
 
-    /// The lines of a private key: each says something of it.
+    /// Adds the lines of a private key, because each line reveals a part.
     fn private_key(&mut self, path: &Path) {
         let text = std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         let body: Vec<&str> = text.lines().filter(|line| line.len() == 64 && !line.contains(' ')).collect();
         assert!(body.len() > 10, "{} is no private key", path.display());
-        // The first lines of all keys of one form are alike.
+        // The first lines of all keys of one format are alike.
         body.iter().skip(1).for_each(|line| self.add(&path.display().to_string(), line));
     }
 
@@ -113,7 +113,7 @@ fn cve_2021_25284_no_secret_is_in_a_log_an_event_an_audit_line_or_an_answer() {
     let key = std::fs::read_to_string(master.path("cache/.root_key")).expect("the master's key");
     ask("salt-run", &["-T", "jobs.active"]);
     assert_eq!(ask("salt-key", &["-L"]), 0);
-    // A key is deleted, so that the publish key is another one; a session ends, and begins again.
+    // Deleting a key replaces the publish key. A session ends, and another begins.
     assert_eq!(ask("salt", &["web1", "config.get", "no_such_setting"]), 0);
     secrets.add("the key of root", key.trim());
     secrets.file(&master.path("cache/sessions/web1"));

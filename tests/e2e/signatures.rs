@@ -1,5 +1,5 @@
-//! Who has to have signed a module before it runs, as authors, operators and owners meet it: keys and signatures made by the author's
-//! tool and by minisign itself.
+//! Required signatures from the viewpoint of authors, operators and owners, with keys and signatures made by the
+//! author's tool and by minisign.
 #![allow(clippy::disallowed_methods, reason = "tests start the programs that they test")]
 
 use std::fs;
@@ -9,7 +9,7 @@ use brine_tests::process::{Output, example, program, program_folder, run, run_wi
 use brine_tests::salt::{Kind, Master, Minion};
 use serde_json::json;
 
-/// Somebody's folder with keys in it.
+/// An author's folder with keys.
 struct Author(tempfile::TempDir);
 
 impl Author {
@@ -30,7 +30,7 @@ impl Author {
         fs::read(self.path(&format!("{key}.pub"))).expect("a public key")
     }
 
-    /// What is beside the module when these have signed it under this name.
+    /// Signs a module with these keys under this name. Returns the signature file.
     fn sign(&self, keys: &[&str], name: &str, wasm: &[u8]) -> Vec<u8> {
         let file = self.path(name);
         fs::write(&file, wasm).expect("our own folder");
@@ -43,7 +43,7 @@ impl Author {
         fs::read(self.path(&format!("{name}.minisig"))).expect("a signature")
     }
 
-    /// The same by minisign itself; by our tool where it is not installed.
+    /// Signs with minisign, or with the author's tool if minisign is not installed.
     fn minisign(&self, key: &str, name: &str, wasm: &[u8]) -> Vec<u8> {
         let ours = self.sign(&[key], name, wasm);
         let paths = [format!("{key}.key"), format!("{key}.pub"), name.to_owned()].map(|name| self.path(&name));
@@ -56,7 +56,7 @@ impl Author {
             eprintln!("minisign is not installed here (`tools/setup.sh peers` does that)");
             return ours;
         };
-        // It takes what we signed, and signs what we take.
+        // minisign accepts the tool's signature and makes one that is accepted here.
         run(&minisign, &["-V", "-p", public, "-m", file]).exits(0);
         run(&minisign, &["-S", "-s", secret, "-m", file]).exits(0);
         tool(&["verify", file, "--key", public]).exits(0);
@@ -78,7 +78,7 @@ fn serve(master: &Master, wasm: &[u8], signature: Option<&[u8]>) {
     }
 }
 
-/// A minion with these keys in the owner's folder.
+/// Starts a minion with these keys in the owner's folder.
 fn minion(master: &Master, author: &Author, keys: &[&str], sandbox: &str) -> Minion {
     let mut minion = Minion::prepare(Kind::Brine, "web1", master.ret_port, sandbox);
     fs::create_dir(minion.path("conf/module_keys")).expect("our own folder");
@@ -89,7 +89,7 @@ fn minion(master: &Master, author: &Author, keys: &[&str], sandbox: &str) -> Min
     minion
 }
 
-/// Syncs; what is said of the module that is not taken.
+/// Syncs and returns the message about the refused module.
 fn refused(master: &Master) -> String {
     let output = master.salt(&["--out=txt", "web1", "saltutil.sync_modules"]).exits(1);
     let line = output.stdout.trim();
@@ -101,7 +101,7 @@ fn greets(master: &Master) -> bool {
     master.json("web1", &["hello.world", "Brine"]).as_str().is_some_and(|text| text.starts_with("Hello, Brine!"))
 }
 
-/// Starts the minion again with more configuration.
+/// Restarts the minion with additional configuration.
 fn again(master: &Master, minion: &mut Minion, sandbox: &str) {
     minion.stop();
     fs::create_dir_all(minion.path("conf/minion.d")).expect("our own folder");
@@ -123,7 +123,7 @@ fn a_module_runs_when_a_key_of_the_owners_signed_it_and_stops_when_that_is_revok
     let ask = "and sandbox:modules:*:signed_by asks for a signature of a key in the owner's folder of keys; have it signed with \
                `salt-module sign hello.wasm`";
     assert!(refused(&master).contains(&format!("module hello is not signed, {ask}")), "{}", refused(&master));
-    // Who calls it hears the same.
+    // A call of the module gets the same message.
     let called = master.json("web1", &["hello.world"]);
     assert!(called.as_str().expect("text").contains("module hello is not signed"), "{called}");
     serve(&master, &wasm, Some(&author.sign(&["stranger"], "hello.wasm", &wasm)));
@@ -131,7 +131,7 @@ fn a_module_runs_when_a_key_of_the_owners_signed_it_and_stops_when_that_is_revok
     serve(&master, &wasm, Some(&author.sign(&["ops"], "other.wasm", &wasm)));
     assert!(refused(&master).contains("module hello was signed as other.wasm and not as hello.wasm"));
     let signature = author.minisign("ops", "hello.wasm", &wasm);
-    // An empty custom section more: as good a component, and another one.
+    // An additional empty custom section makes it another valid component.
     let altered = [&wasm[..], &[0, 2, 1, b'x']].concat();
     serve(&master, &altered, Some(&signature));
     assert!(
@@ -147,12 +147,12 @@ fn a_module_runs_when_a_key_of_the_owners_signed_it_and_stops_when_that_is_revok
     let shown = master.json("web1", &["sandbox.show", "hello"]);
     assert_eq!(shown["signed_by"], json!(["ops.pub"]));
     assert!(shown["signed_at"].as_u64().is_some_and(|time| time > 1_700_000_000), "{shown}");
-    // An update that nobody signed leaves it where it is.
+    // An unsigned update leaves the installed version in place.
     serve(&master, &altered, None);
     assert!(refused(&master).contains("is not signed"));
     assert!(greets(&master));
 
-    // Two of the owner's keys.
+    // Signatures by two of the owner's keys are required.
     let several = "sandbox: {modules: {\"*\": {signed_by: {at_least: 2, of: [ops.pub, dev.pub]}}}}";
     serve(&master, &wasm, Some(&signature));
     again(&master, &mut minion, several);
@@ -166,12 +166,12 @@ fn a_module_runs_when_a_key_of_the_owners_signed_it_and_stops_when_that_is_revok
     assert_eq!(master.json("web1", &["saltutil.sync_modules"]), json!(["modules.hello"]));
     assert!(greets(&master));
 
-    // A key leaked: what it signed alone stops, whatever the rest of the configuration says.
+    // A revoked key: modules signed only by it stop working, whatever the rest of the configuration says.
     serve(&master, &wasm, Some(&signature));
     again(&master, &mut minion, "sandbox: {revoked: {keys: [ops.pub]}}");
     let why = "module hello is signed with a key that the owner of this host revoked (ops.pub, by sandbox:revoked:keys); ask the owner";
     assert!(refused(&master).contains(why));
-    // The version that two signed is here still, and is the other's now.
+    // The version with two signatures is still installed, and the other key's signature suffices.
     assert!(greets(&master));
     minion.stop();
     let beside = minion.path("cache/modules/hello.wasm.minisig");
@@ -179,7 +179,7 @@ fn a_module_runs_when_a_key_of_the_owners_signed_it_and_stops_when_that_is_revok
     let said = minion.salt_call(&["--local", "hello.world"]);
     assert!(said.code != 0 && (said.stdout + &said.stderr).contains(why));
 
-    // And one content.
+    // A revoked content.
     let sha256 = shown["sha256"].as_str().expect("a hash");
     again(
         &master,
@@ -196,7 +196,7 @@ fn a_module_runs_when_a_key_of_the_owners_signed_it_and_stops_when_that_is_revok
     assert!(!greets(&master));
 }
 
-/// A package with its own copies of the standard modules.
+/// Makes a package with copies of the standard modules.
 fn package(folder: &Path) -> PathBuf {
     for name in ["brine-executor", "brine-compiler"] {
         std::os::unix::fs::symlink(program(name), folder.join(name)).expect("our own folder");
@@ -231,12 +231,12 @@ fn standard_modules_are_those_of_the_build() {
     let (bytes, signed) = (fs::read(&wasm).expect("a module"), fs::read(&signature).expect("a signature"));
     fs::write(&wasm, [&bytes[..], &[0, 2, 1, b'x']].concat()).expect("our own folder");
     says(call("test.ping"), "is not what was signed when the package was built");
-    // All others are what they were.
+    // The other standard modules still work.
     call("grains.items").exits(0);
     fs::write(&wasm, &bytes).expect("our own folder");
     fs::remove_file(&signature).expect("our own folder");
     says(call("test.ping"), "is not signed, as all of the package are");
-    // Another module of the package in its place.
+    // Another standard module replaces it.
     fs::copy(modules.join("cmd.wasm"), &wasm).expect("our own folder");
     fs::copy(modules.join("cmd.wasm.minisig"), &signature).expect("our own folder");
     says(call("test.ping"), "was signed as cmd.wasm");

@@ -1,4 +1,5 @@
-//! A large module over a slow link that is interrupted: what came is not sent again, jobs go on meanwhile, the log says how far it is.
+//! A large module over a slow, interrupted link: received parts are not sent again, jobs continue meanwhile, and the
+//! log reports the progress.
 #![allow(clippy::disallowed_methods, reason = "a test's own sockets")]
 
 use std::io::{Read, Write};
@@ -12,11 +13,11 @@ use brine_tests::salt::{Kind, Master, Minion};
 use brine_tests::wait_for;
 use serde_json::json;
 
-/// Bytes a second that come over the link.
+/// Bytes per second of the link.
 const RATE: u64 = 1_000_000;
 const SIZE: usize = 10 << 20;
 
-/// Passes connections on, slowly, and counts what comes.
+/// Forwards connections slowly and counts the received bytes.
 struct Link {
     port: u16,
     bytes: Arc<AtomicU64>,
@@ -45,7 +46,7 @@ fn pass(mut from: TcpStream, mut to: TcpStream, bytes: Option<&AtomicU64>) {
     while let Ok(n @ 1..) = from.read(&mut buffer) {
         if let Some(bytes) = bytes {
             bytes.fetch_add(n as u64, Ordering::Relaxed);
-            // The link's own time for them; nothing is waited for.
+            // Simulates the link's transmission time; this is no wait for a condition.
             std::thread::sleep(Duration::from_micros(n as u64 * 1_000_000 / RATE));
         }
         if to.write_all(&buffer[..n]).is_err() {
@@ -55,7 +56,7 @@ fn pass(mut from: TcpStream, mut to: TcpStream, bytes: Option<&AtomicU64>) {
     let _ = (from.shutdown(Shutdown::Both), to.shutdown(Shutdown::Both));
 }
 
-/// A component of this size with a function that returns 7; its content cannot be made smaller.
+/// Returns an incompressible component of this size with a function that returns 7.
 fn large() -> Vec<u8> {
     let mut state = 1u32;
     let data: String = (0..SIZE)
@@ -87,7 +88,7 @@ fn a_large_module_comes_once_over_a_slow_link_that_breaks() {
     let came = || link.bytes.load(Ordering::Relaxed) - before;
     master.start_job(&["web1", "saltutil.sync_modules"]);
     wait_for("a part of it", || (came() > 3 << 20).then_some(()));
-    // Who needs another new module does not wait for it.
+    // A job that needs another new module does not wait for the large one.
     master.serve("_modules/hello.wasm", &std::fs::read(example("hello")).expect("an example"));
     assert_eq!(master.json("web1", &["hello.world", "you"]), json!("Hello, you! This is web1."));
     assert_eq!(master.json("web1", &["test.ping"]), json!(true));
@@ -96,7 +97,7 @@ fn a_large_module_comes_once_over_a_slow_link_that_breaks() {
     master.kill();
     master.up();
     wait_for("the large module", || {
-        // It is signed in again, and has all of it.
+        // The minion has signed in again and has the whole module.
         let called = master.salt(&["--out=json", "--static", "-t", "2", "web1", "large.number"]);
         called.stdout.contains(": 7").then_some(())
     });

@@ -1,4 +1,5 @@
-//! The load generator against a Brine master: sixty minions, some of which never answer, through everything that happens to a fleet.
+//! The load generator with a Brine master: sixty minions, some of which never return, through the events in the life of
+//! a fleet.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,16 +9,16 @@ use brine_tests::salt::Master;
 
 const DEADLINE: Duration = Duration::from_secs(60);
 const ALL: u64 = 60;
-/// A tenth is silent.
+/// A tenth never returns.
 const ANSWER: u64 = 54;
 
-/// Waits for the counters, or shows them.
+/// Waits until the counters satisfy `enough`, and fails with a report otherwise.
 async fn until(swarm: &Swarm, what: &str, enough: impl Fn(&Counts) -> bool) {
     assert!(swarm.wait(DEADLINE, enough).await.is_some(), "{what}: {}", swarm.report());
 }
 
-/// A subscription that was sent may not have been read yet, and what is published before it was is lost. So a job for a silent minion goes
-/// out until all have received it.
+/// Publishes a job for a silent minion until all have received it. The master may not have read a subscription yet, and
+/// publications before that are lost.
 async fn settle(master: &Master, swarm: &Swarm) {
     for _ in 0..10 {
         let before = swarm.counts().publications;
@@ -29,7 +30,7 @@ async fn settle(master: &Master, swarm: &Swarm) {
     panic!("not all are subscribed: {}", swarm.report());
 }
 
-/// `test.ping` to all: those who answer have to be in the master's store, and nobody else.
+/// Sends `test.ping` to all. Exactly the minions that return must be in the master's store.
 async fn ping(master: &Master, swarm: &Swarm) {
     let before = swarm.counts();
     let jid = tokio::task::block_in_place(|| master.start_job(&["*", "test.ping"]));
@@ -43,7 +44,7 @@ async fn ping(master: &Master, swarm: &Swarm) {
     let stored = stored.as_object().expect("a map of returns");
     assert_eq!(stored.len(), 54, "{stored:?}");
     assert!(stored.iter().all(|(id, value)| id.starts_with("swarm-000") && *value == true), "{stored:?}");
-    // The last six by number are the silent ones.
+    // The six minions with the highest numbers are silent.
     assert!(stored.contains_key("swarm-00054") && !stored.contains_key("swarm-00055"), "{stored:?}");
 }
 
@@ -74,7 +75,7 @@ async fn sixty_minions_come_answer_and_come_back() {
     assert_eq!((calm.auth_accepted, calm.auth_unanswered, calm.requests_unanswered), (ALL, 0, 0), "{}", swarm.report());
     assert_eq!(calm.publications_bad, 0);
 
-    // What they said of themselves is what targets are resolved by.
+    // Targets are resolved by the grains that the minions have sent.
     let before = swarm.counts();
     let jid = tokio::task::block_in_place(|| master.start_job(&["-G", "swarm_group:3", "test.ping"]));
     until(&swarm, "a job for a tenth", |now| {
@@ -83,7 +84,7 @@ async fn sixty_minions_come_answer_and_come_back() {
     .await;
     assert!(!jid.is_empty());
 
-    // A file of several pieces.
+    // A file of several chunks.
     let content: Vec<u8> = (0..600_000_u32).map(|number| number.to_le_bytes()[0]).collect();
     master.serve("swarm.bin", &content);
     tokio::task::block_in_place(|| {
@@ -92,7 +93,7 @@ async fn sixty_minions_come_answer_and_come_back() {
     until(&swarm, "files", |now| now.files_fetched == 2).await;
     assert_eq!(swarm.counts().file_bytes, 1_200_000);
 
-    // The publish key is replaced: the next job reaches everybody all the same.
+    // The publish key is replaced. The next job still reaches all minions.
     tokio::task::block_in_place(|| {
         let minions = master.path("pki/minions");
         std::fs::copy(minions.join("swarm-00001"), minions.join("gone")).expect("a key to delete");
@@ -103,7 +104,7 @@ async fn sixty_minions_come_answer_and_come_back() {
     ping(&master, &swarm).await;
     assert_eq!(swarm.counts().auth_accepted, before.auth_accepted + ALL, "{}", swarm.report());
 
-    // All at once.
+    // All minions restart at once.
     let before = swarm.counts();
     swarm.storm();
     until(&swarm, "the restart storm", |now| now.auth_accepted >= before.auth_accepted + ALL && all_ready(now)).await;

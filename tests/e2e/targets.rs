@@ -1,4 +1,4 @@
-//! Targets by what minions say of themselves, and jobs for some of them at a time.
+//! Targets by the data of minions, and jobs for batches of minions.
 
 use brine_tests::salt::{Kind, Master};
 use serde_json::json;
@@ -9,7 +9,7 @@ fn targets_by_grains_addresses_compound_and_node_group() {
     let grains = |role: &str| format!("grains: {{role: {role}, nested: {{tier: [{role}, x]}}}}");
     let _minions = [("web1", "web"), ("web2", "web"), ("db1", "db")]
         .map(|(id, role)| master.minion_kind(Kind::Brine, id, &grains(role)));
-    // What a minion says of itself is there once its pillar was asked for, which is before it says that it has started.
+    // A minion's data is known once the minion has requested its pillar, which happens before its start event.
     let who = |args: &[&str]| {
         let mut all = vec!["--out=json", "--static"];
         all.extend(args);
@@ -47,7 +47,7 @@ fn a_batch_asks_who_is_there_and_stops_where_it_is_to_stop() {
     let start = "Minion m3 did not respond. No job will be sent.\n\nExecuting run on ['m1']\n\n\nExecuting run on ['m2']\n\n\
                  jid:\n    …\nm1:\n    True\nretcode:\n    0\njid:\n    …\nm2:\n    True\nretcode:\n    0\n";
     assert!(brine_tests::fits(&done.stdout, start), "{done:?}");
-    // One job, published twice: what the store knows of it is complete.
+    // One job, published twice: the store's record of it is complete.
     let jid = done.stdout.split_once("jid:\n    ").and_then(|(_, rest)| rest.lines().next()).expect("a jid");
     events.wait_return(jid, "m2");
     assert_eq!(events.count(&format!("salt/job/{jid}/new")), 2);
@@ -67,6 +67,6 @@ fn a_batch_asks_who_is_there_and_stops_where_it_is_to_stop() {
         let refused = master.salt(args);
         assert!(refused.code == code && refused.stderr.contains(text), "{args:?} {refused:?}");
     }
-    // Whom the master would expect, although nobody is asked.
+    // The minions from which the master would expect returns. No job is sent.
     assert_eq!(master.salt(&["--preview-target", "*"]).exits(0).stdout, "- m1\n- m2\n- m3\n");
 }

@@ -1,4 +1,5 @@
-//! Updates of modules as an operator and an owner meet them: what switches by itself, what is held, approved, gone back from.
+//! Updates of modules from the viewpoint of an operator and an owner: installed automatically, held, approved, rolled
+//! back.
 
 use std::time::{Duration, Instant};
 
@@ -7,10 +8,10 @@ use brine_tests::salt::{Kind, Master, Minion};
 use brine_tests::wait_for;
 use serde_json::{Value, json};
 
-/// Asks to list modules: `modules: true`.
+/// An import that lists modules: `modules: true`.
 const LISTS: &str = r#"(import "brine:host/modules@1.0.0" (instance (export "names" (func (result (list string))))))"#;
 
-/// A module of this version whose `number` is this, and which asks for what is imported.
+/// Returns a module with this version, whose `number` returns this, and with these imports.
 fn module(version: &str, number: u32, imports: &str) -> Vec<u8> {
     let text = format!(
         r#"(component (@custom "version" "{version}") {imports}
@@ -21,7 +22,8 @@ fn module(version: &str, number: u32, imports: &str) -> Vec<u8> {
     wat::parse_str(text).expect("a component")
 }
 
-/// `number`, and `wait`, which looks at the clock for so many seconds and then returns it.
+/// Returns a module with `number`, and with `wait`, which reads the clock for this many seconds and then returns the
+/// number.
 fn slow(number: u32, seconds: u64) -> Vec<u8> {
     let text = format!(
         r#"(component
@@ -52,7 +54,7 @@ impl Host {
     fn start(sandbox: &str) -> Self {
         let master = Master::start("");
         let minion = master.minion_kind(Kind::Brine, "web1", sandbox);
-        // The sync at the start is over.
+        // The sync at the start has ended.
         assert_eq!(master.json("web1", &["saltutil.sync_modules"]), json!([]));
         Self { minion, master }
     }
@@ -61,13 +63,13 @@ impl Host {
         self.master.serve("_modules/deploy.wasm", module);
     }
 
-    /// Serves and syncs what has to be taken.
+    /// Serves and syncs a module that must be installed.
     fn update(&self, module: &[u8]) {
         self.serve(module);
         assert_eq!(self.master.json("web1", &["saltutil.sync_modules"]), json!(["modules.deploy"]));
     }
 
-    /// Serves and syncs what must not be taken; the text of the job.
+    /// Serves and syncs a module that must be refused. Returns the job's text.
     fn refused(&self, module: &[u8]) -> String {
         self.serve(module);
         let output = self.master.salt(&["web1", "saltutil.sync_modules"]).exits(1);
@@ -87,7 +89,7 @@ impl Host {
         self.master.json("web1", &["sandbox.list"])["deploy"].clone()
     }
 
-    /// On the host itself.
+    /// Runs a command on the host itself.
     fn own(&self, words: &[&str]) -> Output {
         self.minion.salt_call(&[&["--local", "--out=json"], words].concat())
     }
@@ -109,7 +111,7 @@ fn an_update_that_asks_for_more_is_held_told_and_approved_by_the_owner_alone() {
     let age = list["last_sync"]["age_s"].as_u64().unwrap_or_else(|| panic!("no age: {list}"));
     assert!(age < 300 && list["last_sync"]["master"].as_str().is_some_and(|it| it.contains(':')), "{list}");
 
-    // More: the old one serves on, and all are told.
+    // The update asks for more: the old version stays in use, and operators and owners are told.
     let text = host.refused(&module("2.0.0", 3, LISTS));
     assert!(
         text.contains("update 2.0.0 of module deploy is held") && text.contains("sandbox.approve deploy"),
@@ -124,11 +126,11 @@ fn an_update_that_asks_for_more_is_held_told_and_approved_by_the_owner_alone() {
     let diff = host.ask("diff");
     assert_eq!((&diff["in_use"]["version"], &diff["held"]["version"]), (&json!("1.1.0"), &json!("2.0.0")));
     assert!(diff["lines"].as_str().is_some_and(|lines| lines.contains("modules: true")), "{diff}");
-    // It is not told twice, nor fetched again.
+    // A further sync sends no second event and does not fetch the module again.
     host.master.salt(&["web1", "saltutil.sync_modules"]).exits(1);
     assert_eq!(events.count("salt/minion/web1/sandbox/held"), 1);
 
-    // The command that is shown, as the master: by itself, and by way of what calls others.
+    // The suggested command as a job of the master: directly, and through a function that calls others.
     let hash = diff["held"]["sha256"].as_str().expect("a hash").to_owned();
     let words: Vec<&str> = diff["approve"].as_str().expect("a command").split(' ').collect();
     let ["salt-call", "--local", approve @ ..] = words.as_slice() else { panic!("{diff}") };
@@ -139,7 +141,7 @@ fn an_update_that_asks_for_more_is_held_told_and_approved_by_the_owner_alone() {
     assert_eq!(host.number(), json!(2));
     assert_eq!(host.listed()["held"], json!(true));
 
-    // The owner, while the minion runs.
+    // The owner approves while the minion runs.
     let pid = host.minion.running().pid();
     let approved = host.own(approve).exits(0).json()["local"].clone();
     assert_eq!((&approved["state"], &approved["version"]), (&json!("in use"), &json!("2.0.0")), "{approved}");
@@ -147,7 +149,7 @@ fn an_update_that_asks_for_more_is_held_told_and_approved_by_the_owner_alone() {
     assert_eq!(host.minion.running().pid(), pid);
     let list = host.listed();
     assert_eq!((&list["held"], &list["previous"]), (&json!(false), &json!("1.1.0")));
-    // The next that asks for the same switches by itself.
+    // The next version asks for the same and is installed automatically.
     host.update(&module("2.1.0", 4, LISTS));
     assert_eq!(host.number(), json!(4));
 }
@@ -166,7 +168,7 @@ fn a_bad_version_is_left_and_does_not_come_back_by_itself() {
     assert_eq!(host.number(), json!(1));
     host.update(&module("1.2.0", 3, ""));
     assert_eq!(host.number(), json!(3));
-    // By the owner, beside the minion that runs; and let in again.
+    // The owner rolls back beside the running minion, and approves the version again.
     host.own(&["sandbox.rollback", "deploy"]).exits(0);
     host.answers(1);
     let diff = host.ask("diff");
@@ -182,7 +184,7 @@ fn what_the_owner_granted_before_is_not_held_and_a_first_version_is_held_with_wo
     host.update(&module("1.0.0", 1, ""));
     host.update(&module("2.0.0", 2, LISTS));
     assert_eq!(host.number(), json!(2));
-    // Another module, called before it was ever synced.
+    // Another module, called before it was synced.
     host.master.serve("_modules/other.wasm", &module("1.0.0", 5, LISTS));
     let events = host.master.events();
     let output = host.master.salt(&["web1", "other.number"]);
@@ -207,7 +209,7 @@ fn jobs_of_the_old_version_end_on_it_and_a_bad_update_is_nobody_elses_trouble() 
     host.update(&slow(2, 8));
     assert_eq!(host.number(), json!(2));
     assert_eq!(events.count(&format!("salt/job/{jid}/ret/web1")), 0, "the old one ended too early for this test");
-    // Others answer while what comes is bad, and as fast.
+    // Other functions continue at the same speed while bad modules arrive.
     let ping = || {
         let began = Instant::now();
         assert_eq!(host.master.json("web1", &["test.ping"]), json!(true));
@@ -223,7 +225,7 @@ fn jobs_of_the_old_version_end_on_it_and_a_bad_update_is_nobody_elses_trouble() 
     let event = events.wait_return(&jid, "web1");
     assert_eq!((&event["return"], &event["success"]), (&json!(1), &json!(true)), "{event}");
 
-    // Without a master all of it is as it was.
+    // Without a master everything stays as it was.
     host.master.kill();
     host.minion.stop();
     assert_eq!(host.own(&["deploy.number"]).exits(0).json()["local"], json!(2));

@@ -1,15 +1,15 @@
-//! Interfaces that only ask: pillar, events, mine, files of the master, configuration, jobs.
+//! Interfaces for requests to the minion: pillar, events, mine, files of the master, configuration, jobs.
 
 use brine_protocol::value::{Value, map};
 
 use crate::guests::{importing, wasm};
 use crate::rig::{AT_ONCE, Gets, Rig, fails, hostile, returns, text, texts};
 
-/// Every interface of the module `hostile`, and nothing behind any of them.
+/// Grants every interface of the module `hostile` and nothing within them.
 pub(crate) const NOTHING: &str = "{process: [], filesystem: {}, network: [], pillar: [], functions: [], files: [], events: [], \
      mine: [], disks: true, policy: true, jobs: true, modules: true}";
 
-/// What stands before the line that would grant it.
+/// The text before the line that would grant a request.
 pub(crate) const LINE: &str =
     "; the owner of this host grants it by this line under sandbox: modules: in the minion's configuration: hostile: {";
 
@@ -51,7 +51,7 @@ async fn what_only_asks() {
     let colon = |key: &str| vec![text(key)];
     let parted = |key: &str, by: &str| vec![text(key), text(by)];
     for (fun, args, gets) in [
-        // The pillar: what was granted, and neither beside nor above it.
+        // The pillar: the granted key, and nothing beside or above it.
         ("pillar", colon("deploy"), returns("mine")),
         ("pillar", colon("web:tls"), returns("cert")),
         ("pillar", vec![], returns(r#"{"deploy": "mine", "web": {"tls": "cert"}}"#)),
@@ -77,7 +77,7 @@ async fn what_only_asks() {
         ),
         ("pillar", colon("deploy\n"), fails("the key has control characters")),
         ("pillar", vec![text(&"k".repeat(100_000))], fails("100000 bytes are no key or name")),
-        // Events: this minion's own tags and none of the master's or of other minions.
+        // Events: this minion's own tags, and none of the master's or other minions'.
         ("fire", colon("deploy/done"), failed("there is no master to tell")),
         (
             "fire",
@@ -109,7 +109,7 @@ async fn what_only_asks() {
         ("push", vec![texts(&["a/b"])], fails("a part of the path has a slash")),
         ("push", vec![texts(&["etc", "passwd"])], denied("push", "send the master a file as etc/passwd", "")),
         ("push", vec![texts(&[])], fails("the path has none or more than 128 parts")),
-        // The configuration's secrets, jobs, and what is only a name.
+        // The configuration's secrets, jobs, and invalid names.
         ("config", colon("id"), returns("hostile-test")),
         ("config", colon("thing"), private("thing")),
         ("config", colon("thing:password"), private("thing:password")),
@@ -126,7 +126,7 @@ async fn what_only_asks() {
     rig.end().await;
 }
 
-/// Where nothing is granted, each says what it wanted and how it would be granted.
+/// Without grants, each refusal says what was requested and how it would be granted.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_module_that_was_granted_nothing_is_not_let_in() {
     let rig = Rig::start("  modules: {}\n").await;

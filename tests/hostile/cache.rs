@@ -1,4 +1,4 @@
-//! Compiled code that somebody changed: it is native code, and nothing of it may be run.
+//! Altered compiled code: it is native code, and none of it may run.
 
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ fn code(dir: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// A change, and what it does to a file of compiled code.
+/// A change and its effect on a file of compiled code.
 type Change = (&'static str, fn(&Path));
 
 const CHANGES: [Change; 8] = [
@@ -29,7 +29,7 @@ const CHANGES: [Change; 8] = [
         std::fs::write(path, &bytes[..bytes.len() / 2]).unwrap();
     }),
     ("another engine's", |path| {
-        // The engine's own header stands at the front: settings and version.
+        // The engine's header is at the front: settings and version.
         let mut bytes = std::fs::read(path).unwrap();
         let at = bytes.windows(2).position(|pair| pair == b"48").unwrap_or(64);
         bytes[at] = b'9';
@@ -62,10 +62,10 @@ async fn changed_code_is_compiled_again_or_refused() {
         assert!(files.len() >= 2, "{files:?}");
         files.iter().for_each(|path| change(path));
         rig.restart(&settings).await;
-        // The same module, compiled again; nothing of the file was run.
+        // The module was compiled again, and nothing of the altered file ran.
         rig.attack("hostile.say", vec!["fine".into(), false.into()], AT_ONCE, &returns("fine")).await;
     }
-    // A folder that others may write to is not used at all.
+    // A folder that other users may write is not used at all.
     let folder = rig.dir.join("cache/sandbox");
     std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o777)).unwrap();
     let refused = rig.try_restart(&settings).await.unwrap_err();

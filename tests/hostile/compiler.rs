@@ -1,13 +1,13 @@
-//! What a module can do before it ever runs: to the reader and to the compiler, in their cage.
+//! Attacks by a module that never runs: on the reader and the compiler in their cage.
 
 use std::time::Duration;
 
 use crate::guests::{self, wasm};
 use crate::rig::{AT_ONCE, Rig, hostile};
 
-/// Small, so that bombs do not keep a machine busy for long: what they would take is many times as much.
+/// Small limits, so that bombs do not occupy a machine for long. Without limits they would take many times as much.
 const CAGE: &str = "  compile: {cpu: 4s, memory: 512MiB, wall: 30s, module: 8MiB}\n";
-/// The compiler's seconds of CPU are longer on the clock: it steps back behind everything else.
+/// The compiler's CPU time takes longer on the clock, because it runs at low priority.
 const CAGED: Duration = Duration::from_secs(12);
 
 const NOT_WASM: &str = r#"is not WebAssembly: it does not begin with "\0asm""#;
@@ -26,10 +26,10 @@ async fn bombs() {
         let bomb = wasm(&bomb);
         println!("{what}: {} bytes", bomb.len());
         rig.refused("bomb", &bomb, CAGED, memory_or_cpu).await;
-        // Once is enough.
+        // The second refusal is immediate.
         rig.refused("bomb", &bomb, AT_ONCE, memory_or_cpu).await;
     }
-    // Large, and no bomb: it may take its time and its memory, beside which good jobs answer.
+    // A large module that is no bomb: it may take its time and memory, while good jobs continue.
     let large = wasm(&guests::straight(600_000));
     let sandbox = std::sync::Arc::clone(rig.sandbox());
     let installed =
@@ -72,7 +72,7 @@ async fn no_modules() {
     ] {
         rig.refused(what, &bytes, AT_ONCE * 2, &format!("module {what} {expect}")).await;
     }
-    // Bits that the wire or a disk lost.
+    // Flipped bits, as after a transmission or disk error.
     for bit in (0..fine.len() * 8).step_by(41) {
         let mut bytes = fine.clone();
         bytes[bit / 8] ^= 1 << (bit % 8);

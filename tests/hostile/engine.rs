@@ -1,4 +1,4 @@
-//! What a guest can do to its engine.
+//! Attacks of a guest on its engine.
 
 use crate::guests::{self, wasm};
 use crate::rig::{AT_ONCE, CPU, LIMITS, Rig, WALL, fails, hostile, returns, text};

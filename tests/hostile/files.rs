@@ -1,4 +1,4 @@
-//! Directories: every way out of them.
+//! Directories: every way to leave them.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -15,7 +15,7 @@ fn code(code: &str) -> Gets {
     fails(code)
 }
 
-/// `{dir}/ro` and `{dir}/rw` are granted; `{dir}/secret` is what they are after.
+/// Starts a minion that grants `{dir}/ro` and `{dir}/rw`. The attacks' target is `{dir}/secret`.
 async fn start() -> Rig {
     let granted = NOTHING.replace("filesystem: {}", "filesystem: {\"{dir}/ro\": ro, \"{dir}/rw\": rw}");
     let rig = Rig::start(&format!("  modules:\n    hostile: {granted}\n")).await;
@@ -41,7 +41,7 @@ async fn start() -> Rig {
     rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, rustix::fs::Mode::from_raw_mode(0o666), 0)
         .unwrap();
     symlink("/dev/zero", dir.join("ro/device")).unwrap();
-    // What has a name in a granted directory is in it.
+    // A hard link in a granted directory is part of that directory.
     std::fs::hard_link(dir.join("secret"), dir.join("ro/hard")).unwrap();
     rig.install("hostile", &hostile()).await;
     rig
@@ -80,7 +80,7 @@ async fn ways_out_of_a_directory() {
         ("read-nofollow", ro, "link", "", code("loop")),
         ("read", ro, "inside\0/../../secret", "", code("invalid")),
         ("read", ro, "", "", code("no-entry")),
-        // Neither waits for the other end nor reads without end.
+        // Opening must neither block on a FIFO nor read endlessly.
         ("read", ro, "fifo", "", out()),
         ("read", ro, "device", "", out()),
         ("read", ro, "hard", "", returns("secret")),
@@ -91,7 +91,7 @@ async fn ways_out_of_a_directory() {
         ("list", ro, "root", "", out()),
         ("list", ro, "dirlink", "", out()),
         ("readlink", ro, "../ro/link", "", out()),
-        // Read-only is read-only, whatever the way.
+        // Read-only directories stay unchanged, whatever the operation.
         ("write", ro, "inside", "x", out()),
         ("create", ro, "new", "x", out()),
         ("truncate", ro, "inside", "", out()),
@@ -103,7 +103,7 @@ async fn ways_out_of_a_directory() {
         ("link", ro, "new", "inside", out()),
         ("mutate", ro, "sub", "new", out()),
         ("grow", ro, "inside", "", out()),
-        // Writing stays inside as reading does.
+        // Writes stay inside like reads.
         ("write", rw, "inside", "inside", returns("6 bytes")),
         ("write", rw, "../secret", "x", out()),
         ("create", rw, "../new", "x", out()),
@@ -114,13 +114,14 @@ async fn ways_out_of_a_directory() {
         ("rmdir", rw, "../outside", "", out()),
         ("link", rw, "hard", "../secret", out()),
         ("link-follow", rw, "hard", "../ro/link", code("invalid")),
-        // A link may say anything; it leads nobody in here out. Who else follows it is the owner's concern, as with any file.
+        // A symbolic link may have any target, but following it does not lead out. Other programs that follow it are
+        // the owner's concern, as with any file.
         ("symlink", rw, "made", secret, out()),
         ("symlink", rw, "made", "../secret", returns("done")),
         ("read", rw, "made", "", out()),
         ("write", rw, "made", "x", out()),
         ("truncate", rw, "made", "x", out()),
-        // As long as a file can be: no room on the disk, and all of it to who copies it.
+        // The largest possible sparse file: it occupies no disk space, but a copy of it would.
         (
             "grow",
             rw,
@@ -159,7 +160,7 @@ async fn ways_out_of_a_directory() {
         )
         .await;
     }
-    // Files that are open are bounded.
+    // The number of open files is bounded.
     rig.attack(
         "hostile.handles",
         vec![text(ro), text("inside"), 1_000_000.into()],
@@ -170,7 +171,7 @@ async fn ways_out_of_a_directory() {
     rig.end().await;
 }
 
-/// What may only be read within what may be changed.
+/// Read-only directories within writable ones.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_narrower_directory_holds() {
     let granted = "filesystem: {\"{dir}/outer\": rw, \"{dir}/outer/mid/inner\": ro}";
@@ -225,7 +226,7 @@ async fn a_narrower_directory_holds() {
     rig.end().await;
 }
 
-/// One directory that cannot be had is no matter of the others, and each is there when it can.
+/// A directory that cannot be opened does not affect the others, and becomes available when it can.
 #[tokio::test(flavor = "multi_thread")]
 async fn directories_that_are_left_out() {
     let granted = "filesystem: {\"{dir}/there\": ro, \"{dir}/missing\": ro, \"{dir}/link\": rw, \"{dir}/file\": ro, \"{dir}/closed\": ro}";
@@ -240,7 +241,7 @@ async fn directories_that_are_left_out() {
     ["there", "other", "closed"].into_iter().for_each(make);
     symlink("other", dir.join("link")).unwrap();
     std::fs::write(dir.join("file"), "").unwrap();
-    // Of interest where the executor is not root.
+    // Matters if the executor is not root.
     let closed =
         |mode| std::fs::set_permissions(dir.join("closed"), std::os::unix::fs::PermissionsExt::from_mode(mode));
     closed(0o700).unwrap();
@@ -271,14 +272,15 @@ async fn directories_that_are_left_out() {
     for name in ["there", "missing", "link", "file", "closed"] {
         read(name, &returns(name)).await;
     }
-    // Another one takes its place.
+    // Another directory replaces it.
     std::fs::rename(dir.join("there"), dir.join("old")).unwrap();
     make("there");
     read("there", &returns("there")).await;
     rig.end().await;
 }
 
-/// Each way of writing and of making a name counts, and what is over ends the job with the line that raises it.
+/// Each way of writing and of creating a name counts. Beyond the limit the job ends with the configuration line that
+/// raises it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_has_a_budget_of_what_it_writes_and_makes() {
     let granted = NOTHING.replace("filesystem: {}", "filesystem: {\"{dir}/rw\": rw}");
@@ -315,7 +317,7 @@ async fn a_job_has_a_budget_of_what_it_writes_and_makes() {
     rig.end().await;
 }
 
-/// While the host's side swaps a directory for a link that leads out, nothing is read from there.
+/// While another process swaps a directory for a link that leads out, nothing outside is read.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_race_of_renames() {
     let rig = start().await;

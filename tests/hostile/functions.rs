@@ -1,4 +1,4 @@
-//! Calls of other modules' functions: recursion, cycles, and whose grants count.
+//! Nested calls: recursion, cycles, and the grants that apply.
 
 use crate::asks::NOTHING;
 use crate::rig::{AT_ONCE, Rig, WALL, fails, hostile_as, returns, text, texts};
@@ -34,18 +34,18 @@ async fn calls_within_calls() {
         let expect = fails("the name of a function has control characters");
         rig.attack("hostile.call", vec![text(name)], AT_ONCE, &expect).await;
     }
-    // What the callee was granted is what it may do, not what its caller was.
+    // The called function's grants apply, not its caller's.
     let refused = "poor.which was stopped: process.which was refused: module poor may not run …/id; the owner of this host grants it by this line under sandbox: modules: in the minion's \
                    configuration: poor: {…}";
     rig.attack("hostile.call", vec![text("poor.which"), text("id")], AT_ONCE, &fails(refused)).await;
-    // A function that is being called already, and a chain that is too long.
+    // A function that is already being called, and a chain that is too long.
     let cycle = "'hostile.chain' is already being called: hostile.chain → hostile.chain";
     rig.attack("hostile.chain", vec![texts(&["hostile"])], AT_ONCE, &fails(cycle)).await;
     let all: Vec<&str> = names.iter().map(String::as_str).collect();
     let deep = "'deep7.chain' is not called: calls go 8 functions deep at most: hostile.chain → deep0.chain → …";
     rig.attack("hostile.chain", vec![texts(&all)], AT_ONCE, &fails(deep)).await;
     rig.attack("hostile.chain", vec![texts(&all[..7])], AT_ONCE, &returns("the end")).await;
-    // One that does not end takes its caller's time and no more.
+    // An endless function uses up its caller's time and no more.
     rig.attack(
         "hostile.call",
         vec![text("test.sleep"), text("3600")],

@@ -1,6 +1,6 @@
-//! Components as text, where raw WebAssembly is the point.
+//! Components as text, for attacks that need raw WebAssembly.
 
-/// A component around one core module that exports `run`, without memory or imports.
+/// Returns a component around one core module that exports `run`, without memory or imports.
 fn plain(items: &str) -> String {
     format!(
         r#"(component
@@ -12,7 +12,8 @@ fn plain(items: &str) -> String {
 
 const RUN: &str = r#"(func (export "run") (result i32) i32.const 1)"#;
 
-/// A component whose `run(text: string) -> string` is given by its core module, which also has `memory` and `realloc`.
+/// Returns a component whose `run(text: string) -> string` is implemented by this core code, with `memory` and
+/// `realloc`.
 fn with_text(memory: u32, realloc: &str, run: &str) -> String {
     format!(
         r#"(component
@@ -26,7 +27,7 @@ fn with_text(memory: u32, realloc: &str, run: &str) -> String {
     )
 }
 
-/// Core WebAssembly that is meant to go wrong: what it is, the text, and what `run` fails with.
+/// Faulty core WebAssembly: description, text, and the error of `run`.
 pub(crate) fn wrong() -> Vec<(&'static str, String, &'static str)> {
     let cpu = "….run was stopped: its CPU limit of 500 ms is used up";
     let here = "i32.const 1024";
@@ -112,7 +113,7 @@ pub(crate) fn wrong() -> Vec<(&'static str, String, &'static str)> {
     ]
 }
 
-/// So many instances of a core module with this in it.
+/// Returns `count` instances of a core module that contains this item.
 fn copies(count: usize, item: &str) -> String {
     let instances = "(core instance (instantiate $n))".repeat(count);
     format!(
@@ -125,7 +126,7 @@ fn copies(count: usize, item: &str) -> String {
     )
 }
 
-/// `run() -> u32`: how far a table grows before it is refused.
+/// `run() -> u32` returns the size at which a table cannot grow further.
 pub(crate) fn table_grow() -> String {
     plain(
         r#"(table $t 1 funcref) (func (export "run") (result i32)
@@ -134,7 +135,7 @@ pub(crate) fn table_grow() -> String {
     )
 }
 
-/// The same of memory, in pages.
+/// The same for memory, in pages.
 pub(crate) fn memory_grow() -> String {
     plain(
         r#"(memory 1) (func (export "run") (result i32)
@@ -143,7 +144,7 @@ pub(crate) fn memory_grow() -> String {
     )
 }
 
-/// `run() -> u32` makes resources of its own without end.
+/// `run() -> u32` creates resources endlessly.
 pub(crate) fn resources() -> String {
     r#"(component
         (type $r (resource (rep i32)))
@@ -157,12 +158,12 @@ pub(crate) fn resources() -> String {
         .to_owned()
 }
 
-/// Imports an interface, with one function.
+/// Returns a component that imports one function of an interface.
 pub(crate) fn importing(interface: &str) -> String {
     format!(r#"(component (import "{interface}" (instance (export "f" (func)))) {})"#, &inner())
 }
 
-/// What `plain` puts into its component.
+/// Returns the part of a component that `plain` generates.
 fn inner() -> String {
     let whole = plain(RUN);
     let inner = whole.strip_prefix("(component").and_then(|rest| rest.strip_suffix(')'));
@@ -174,12 +175,12 @@ pub(crate) fn fine() -> String {
     plain(RUN)
 }
 
-/// As many instances of a component in a component.
+/// Returns a component with this many instances of an inner component.
 pub(crate) fn many_instances(count: usize) -> String {
     format!("(component (component $c) {} {})", "(instance (instantiate $c))".repeat(count), inner())
 }
 
-/// Components within components, each level instantiated so many times.
+/// Returns nested components, each level instantiated `width` times.
 pub(crate) fn nested(width: usize, levels: usize) -> String {
     let mut text = String::new();
     for level in 0..levels {
@@ -192,9 +193,9 @@ pub(crate) fn nested(width: usize, levels: usize) -> String {
     format!("(component (component $c {text}) {} {})", "(instance (instantiate $c))".repeat(width), inner())
 }
 
-/// Components in one another, so deep.
+/// Returns components nested this deep.
 pub(crate) fn deep(levels: usize) -> Vec<u8> {
-    // By bytes: a reader of text would be the first to fall.
+    // Built from bytes, because a parser of text would fail first.
     let mut component: Vec<u8> = b"\0asm\x0d\0\x01\0".to_vec();
     for _ in 0..levels {
         let mut outer = b"\0asm\x0d\0\x01\0".to_vec();
@@ -217,7 +218,7 @@ fn leb(mut number: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// A type that is the square of the one before it, again and again.
+/// Returns types of which each is the square of the one before.
 pub(crate) fn types(levels: usize) -> String {
     let mut text = r"(type $t0 (tuple u8 u8))".to_owned();
     for level in 1..=levels {
@@ -227,30 +228,30 @@ pub(crate) fn types(levels: usize) -> String {
     format!(r#"(component {text} (import "f" (func (param "a" $t{levels}))) {})"#, inner())
 }
 
-/// One function with so many loops over a thousand locals.
+/// Returns one function with this many loops over a thousand locals.
 pub(crate) fn loops(count: usize) -> String {
     let body = "(loop $l (local.set 3 (i32.add (local.get 3) (local.get 7))) (br_if $l (local.get 3)))".repeat(count);
     plain(&format!(r#"(func (export "run") (result i32) (local {}) {body} i32.const 1)"#, "i32 ".repeat(1_000)))
 }
 
-/// So many functions that do nothing.
+/// Returns this many empty functions.
 pub(crate) fn functions(count: usize) -> String {
     plain(&format!("{} {RUN}", "(func)".repeat(count)))
 }
 
-/// One function of so many additions without a branch.
+/// Returns one function with this many additions and no branch.
 pub(crate) fn straight(count: usize) -> String {
     let body = "(local.set 0 (i32.mul (i32.add (local.get 0) (i32.const 77777)) (local.get 0)))".repeat(count);
     plain(&format!(r#"(func (export "run") (result i32) (local i32) {body} local.get 0)"#))
 }
 
-/// One function of so many blocks over two thousand locals.
+/// Returns one function with this many blocks over two thousand locals.
 pub(crate) fn blocks(count: usize) -> String {
     let body = "(block $b (br_if $b (local.get 5)) (local.set 6 (local.get 9)))".repeat(count);
     plain(&format!(r#"(func (export "run") (result i32) (local {}) {body} i32.const 1)"#, "i32 ".repeat(2_000)))
 }
 
-/// A memory that is full from the start.
+/// Returns a component whose memory is full from the start.
 pub(crate) fn data(bytes: usize) -> String {
     plain(&format!(r#"(memory {}) (data (i32.const 0) "{}") {RUN}"#, bytes / 65_536 + 1, "x".repeat(bytes)))
 }

@@ -1,4 +1,4 @@
-//! Each resource to its end.
+//! Each resource up to its limit.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ async fn each_to_its_end() {
             AT_ONCE,
             fails("hostile.flood was stopped: its memory limit of 64 MiB is used up"),
         ),
-        // Waiting is no computing, and ends with the wall clock all the same.
+        // Waiting uses no CPU time, but ends at the wall-clock limit.
         (
             "nap",
             vec![1.into(), u32::MAX.into()],
@@ -71,7 +71,7 @@ async fn each_to_its_end() {
             CPU,
             fails("hostile.pester was stopped: its limit of 200 calls to the host is used up"),
         ),
-        // What is over is dropped and counted.
+        // Lines beyond the limit are dropped and counted.
         ("log", vec![text("short"), 100_000.into()], CPU, returns("nil")),
         ("log", vec![large.clone(), 100.into()], CPU, returns("nil")),
         (
@@ -93,7 +93,7 @@ async fn each_to_its_end() {
     rig.end().await;
 }
 
-/// More jobs than there are turns: each runs, waits or is told so at once.
+/// More jobs than turns: each runs, waits or is refused at once.
 #[tokio::test(flavor = "multi_thread")]
 async fn jobs_at_once() {
     let settings = format!(

@@ -1,13 +1,14 @@
-//! Hostile modules against a whole minion: its real broker, the real compiler and executors.
+//! Hostile modules against a whole minion: its real broker, compiler and executors.
 //!
-//! Each attack says with which words it fails, or what little it gets. Beside each of them a good job (`test.ping`) has to answer
-//! in time, none may outlast its budget, and after all of them the minion and its executors are as small as before.
+//! Each attack states the error with which it fails, or the little that it gets. Meanwhile a good job (`test.ping`)
+//! must return in time, no attack may exceed its budget, and afterwards the minion and its executors must be as small
+//! as before.
 //!
-//! - `rig`      a minion without a master, the good job beside an attack, what everything weighs
-//! - `guests`   components as text, where raw WebAssembly is the point
-//! - `engine`   what a guest can do to its engine · `compiler`, `cache`: before it runs
-//! - `process`, `files`, `network`, `functions`, `asks`: one interface each · `words`: what it writes
-//! - `limits`   each resource to its end
+//! - `rig`      a minion without a master, the good job beside an attack, memory measurements
+//! - `guests`   components as text, for attacks that need raw WebAssembly
+//! - `engine`   attacks on the engine · `compiler`, `cache`: before the module runs
+//! - `process`, `files`, `network`, `functions`, `asks`: one interface each · `words`: output of modules
+//! - `limits`   each resource up to its limit
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

@@ -1,4 +1,4 @@
-//! Connections: to other hosts and ports, by other ways, and to what a name becomes.
+//! Connections: to other hosts and ports, in other ways, and to the addresses of names.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener};
@@ -16,7 +16,7 @@ fn failed(what: &str) -> Gets {
 const NO_HOST: &str = "the URL names no host, or an address in another form than a.b.c.d";
 const CHARACTERS: &str = "the URL has characters that a URL cannot have; write them as %XX";
 
-/// Answers every connection with this, and says how many there were.
+/// Answers every connection with this text. Returns the port and a receiver of the requests.
 fn serve(answer: String) -> (u16, std::sync::mpsc::Receiver<String>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -71,13 +71,14 @@ async fn connections_beyond_the_grant() {
         let args = vec![text(op), text(address), Value::from(port)];
         rig.attack("hostile.socket", args, AT_ONCE, &gets).await;
     }
-    // A granted name that leads to this host itself is told, as this host's address was granted at other ports, and leads nowhere.
+    // A granted name that resolves to this host itself: the address is returned, because it was granted at other ports,
+    // but connections by the name fail.
     for name in ["localhost", "localhost.", "LOCALHOST"] {
         let here = returns("[\"IpAddress::Ipv4((127, 0, 0, 1))\"]");
         rig.attack("hostile.resolve", vec![text(name)], AT_ONCE, &here).await;
         rig.attack("hostile.reach", vec![text(name), closed.into()], AT_ONCE, &refused()).await;
     }
-    // A name that was not granted, and names that are none.
+    // A name that was not granted, and invalid names.
     let other = "hostile.resolve was stopped: ip-name-lookup was refused: module hostile may not look up other.example; the owner of \
                  this host grants it by this line under sandbox: modules: in the minion's configuration: hostile: {…}";
     rig.attack("hostile.resolve", vec![text("other.example")], AT_ONCE, &fails(other)).await;

@@ -1,4 +1,4 @@
-//! Programs: argv, environment, directory, user, what they leave behind.
+//! Programs: arguments, environment, directory, user, and leftover processes.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ fn failed(what: &str) -> Gets {
     fails(format!("…{what}…"))
 }
 
-/// One attack: the command, what stands beside it, what it gets.
+/// An attack: the command, its options, the result.
 type Case = (&'static [&'static str], Vec<(&'static str, Value)>, Gets);
 
 fn pairs(pairs: &[(&str, &str)]) -> Value {
@@ -34,14 +34,14 @@ async fn commands_beyond_the_grant() {
     let work = rig.dir.join("work");
     std::fs::create_dir(&work).unwrap();
     std::fs::write(work.join("printf"), "#!/bin/sh\necho another printf\n").unwrap();
-    // A granted path at which there is another program now.
+    // A granted path that now leads to another program.
     std::os::unix::fs::symlink("/bin/sh", rig.dir.join("link")).unwrap();
     std::os::unix::fs::symlink("/etc", work.join("out")).unwrap();
     open_to_all(&work);
     let dir = |path: &str| text(rig.dir.join(path).to_str().unwrap());
     let cases: Vec<Case> = vec![
         (&["printf", "%s", "fine"], vec![], returns("0: fine")),
-        // No shell in between: what a shell would obey is text.
+        // There is no shell, so shell syntax is plain text.
         (
             &["printf", "%s|", "$(id)", "`id`", ";id", "|id", "&&", ">x", "*", "$HOME", "\n"],
             vec![],
@@ -62,9 +62,9 @@ async fn commands_beyond_the_grant() {
         (&["/bin/sh", "-c", "id"], vec![], denied("run /bin/sh")),
         (&["/proc/self/exe"], vec![], denied("run /proc/self/exe")),
         (&["/tmp/printf"], vec![], denied("run /tmp/printf")),
-        // In the grant, but not what the owner meant by it: whoever made the link decides what runs. Root did, here.
+        // The path is granted, but it is a link: whoever made the link would decide what runs. Here it was root.
         (&["PRINTF"], vec![], denied("run …PRINTF")),
-        // Variables.
+        // Environment variables.
         (
             &["/usr/bin/env"],
             vec![("env", pairs(&[("APP_X", "1")])), ("clean_env", true.into())],
@@ -79,7 +79,7 @@ async fn commands_beyond_the_grant() {
         (&["printf"], vec![("env", pairs(&[("APP_X", "a\0b")]))], failed("NUL")),
         (&["printf"], vec![("env", pairs(&[("LANG", "../../tmp/locale")]))], denied("set the variable LANG")),
         (&["printf"], vec![("env", pairs(&[("TZ", "/etc/shadow")]))], denied("set the variable TZ")),
-        // Directories.
+        // Working directories.
         (&["env", "printf", "x"], vec![("cwd", dir("work"))], returns("0: x")),
         (&["printf"], vec![("cwd", text("/root"))], denied("run programs in /root")),
         (&["printf"], vec![("cwd", dir("work/../.."))], failed("the directory to start in")),
@@ -109,7 +109,7 @@ async fn commands_beyond_the_grant() {
     rig.end().await;
 }
 
-/// What a granted program may do is the owner's choice; that it ends with its job and within bounds is not.
+/// A granted program may do what its owner chose. It still ends with its job and within its limits.
 #[tokio::test(flavor = "multi_thread")]
 async fn programs_end_with_their_job() {
     let granted = NOTHING.replace("process: []", "process: any");
@@ -118,14 +118,14 @@ async fn programs_end_with_their_job() {
     let mark = format!("31.4159{}", std::process::id());
     let sh = |line: &str| vec![texts(&["/bin/sh", "-c", &line.replace("MARK", &mark)])];
     let wall = || fails("hostile.run was stopped: its wall clock limit of 2 s is used up");
-    // The guest's clock, then what its program is given to end.
+    // The guest's limit, and the time that its program gets to end.
     let wall_limit = Duration::from_secs(2);
     let late = wall_limit + Duration::from_millis(200);
     rig.attack("hostile.run", sh("sleep MARK"), late, &wall()).await;
     gone(&mark).await;
     rig.attack("hostile.run", sh("trap '' TERM HUP INT; while :; do sleep MARK; done"), late, &wall()).await;
     gone(&mark).await;
-    // A child that goes on in the background.
+    // A child that continues in the background.
     rig.attack("hostile.run", sh("sleep MARK & echo started"), AT_ONCE, &returns("0: started\n")).await;
     gone(&mark).await;
     rig.attack(
@@ -136,7 +136,7 @@ async fn programs_end_with_their_job() {
     )
     .await;
     gone(&mark).await;
-    // Whoever started it has ended before, so that no parent leads to it.
+    // The child's parent has ended, so that no chain of parents leads to the program.
     for hidden in [
         "setsid -f sleep MARK </dev/null >/dev/null 2>&1; sleep MARK",
         "(setsid sh -c 'sleep MARK & sleep MARK' &); sleep MARK",
@@ -148,18 +148,18 @@ async fn programs_end_with_their_job() {
     rig.attack("hostile.run", sh("setsid -f sleep MARK </dev/null >/dev/null 2>&1; exit 3"), AT_ONCE, &returns("3: "))
         .await;
     gone(&mark).await;
-    // As many as it can make, for as long as its job lasts; not without end, as this machine is others' too.
+    // The program forks as often as it can while its job lasts, here with a bound to spare this machine.
     rig.attack("hostile.run", sh("i=0; while [ $i -lt 200 ]; do sleep MARK & i=$((i+1)); done; wait"), late, &wall())
         .await;
     gone(&mark).await;
-    // Output without end: what is kept is bounded, what is not is counted.
+    // Endless output: the kept part is bounded, and the rest is counted.
     let flood = vec![("max_output".to_owned(), Value::from(1000)), ("timeout_ms".to_owned(), Value::from(500))];
     rig.attack_with("hostile.run", sh("exec yes"), flood, late, &returns("timed out: …")).await;
     rig.attack("hostile.run", sh("head -c 20000000 /dev/zero"), late, &returns("0: 1048576 and 18951424")).await;
     rig.end().await;
 }
 
-/// No process with this in its command line is left.
+/// Waits until no process has this in its command line.
 async fn gone(mark: &str) {
     let deadline = std::time::Instant::now() + Duration::from_secs(5);
     loop {
@@ -170,6 +170,6 @@ async fn gone(mark: &str) {
             return;
         }
         assert!(std::time::Instant::now() < deadline, "left behind: {left:?}");
-        tokio::time::sleep(Duration::from_millis(20)).await; // between two looks at what no event tells
+        tokio::time::sleep(Duration::from_millis(20)).await; // interval between two checks without an event
     }
 }

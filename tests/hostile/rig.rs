@@ -1,4 +1,4 @@
-//! A minion without a master in a folder of its own, and attacks on it, one after the other.
+//! A minion without a master in its own folder, and attacks on it, one after the other.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,41 +12,41 @@ use brine_tests::fits;
 use brine_tests::process::program_folder;
 use tokio::sync::{Mutex, MutexGuard};
 
-/// One at a time: they measure time and memory.
+/// Only one test at a time, because the tests measure time and memory.
 static ALONE: Mutex<()> = Mutex::const_new(());
 
-/// Pings before and at least beside each attack: enough for a median.
+/// Pings before each attack, and the minimum beside it: enough for a median.
 const PINGS: usize = 15;
 const PINGS_BESIDE: usize = 9;
-/// A good job may take twice its usual time, or this much longer: its usual time is well below a millisecond, where one other
-/// process on the machine is more than the attack.
+/// A good job may take twice its usual time, or this much longer: its usual time is well below a millisecond, so
+/// another process on the machine can matter more than the attack.
 const FLOOR: Duration = Duration::from_millis(5);
-/// What an attack may take beyond its budget: a fifth, and what a busy machine takes to notice.
+/// What an attack may take beyond its budget: a fifth, plus the reaction time of a busy machine.
 const LATE: f64 = 1.2;
 const LATE_FLOOR: Duration = Duration::from_millis(300);
-/// What a process may have kept of its memory after the attacks. Measured: up to 15 MiB in glibc's arenas, which do not grow when the
-/// attacks are repeated; a bomb's text, which is this test's own, up to 21; a second executor, 15. What an attack itself took (64 MiB)
-/// would show.
+/// Memory that a process may keep after the attacks. Measured: up to 15 MiB in glibc's arenas, which do not grow when
+/// the attacks are repeated; up to 21 for a bomb's text, which belongs to the test; 15 for a second executor. An
+/// attack's own memory (64 MiB) would exceed this.
 const MARGIN: u64 = 24 << 20;
-/// For what has no budget: a refusal before anything runs, a module that is read.
+/// The budget of attacks without a limit of their own: a refusal before anything runs, reading a module.
 pub(crate) const AT_ONCE: Duration = Duration::from_secs(2);
 
 /// The limits of every attack, unless it has its own.
 pub(crate) const LIMITS: &str = "limits: {wall: 6s, cpu: 500ms, memory: 64MiB}";
 pub(crate) const WALL: Duration = Duration::from_secs(6);
-/// Of the processor: how long that is on the clock is the machine's business, within the wall clock's limit.
+/// CPU time. The wall-clock time for it depends on the machine, within the wall-clock limit.
 pub(crate) const CPU: Duration = Duration::from_millis(500);
 
-/// Settings of the owner that no module is to see, among some that it may.
+/// The owner's settings that no module may see, among some that it may.
 const SECRETS: &str =
     "mysql.pass: hunter2\nthing: {port: 1, password: hunter2, api-key: hunter2, deep: [{token: hunter2}]}\n";
 
-/// What an attack gets.
+/// The expected result of an attack.
 #[derive(Debug, Clone)]
 pub(crate) enum Gets {
-    /// A failed return that says so. `…` stands for what differs from run to run.
+    /// A failed return with this text. `…` stands for parts that differ from run to run.
     Fails(String),
-    /// Something, but not what it wanted: the return as text.
+    /// A return that is harmless, as text.
     Returns(String),
 }
 
@@ -58,22 +58,22 @@ pub(crate) fn returns(text: impl Into<String>) -> Gets {
     Gets::Returns(text.into())
 }
 
-/// A minion, and nobody else measuring.
+/// A minion, with exclusive use of the machine's measurements.
 pub(crate) struct Rig {
     local: Local,
     pub(crate) dir: PathBuf,
     idle: Weight,
-    /// What came otherwise than it should; all of it is told at the end.
+    /// All deviations, reported at the end.
     wrong: std::sync::Mutex<Vec<String>>,
     _dir: tempfile::TempDir,
     _alone: MutexGuard<'static, ()>,
 }
 
-/// Resident bytes.
+/// Resident memory in bytes.
 #[derive(Debug, Clone, Copy, Default)]
 struct Weight {
     minion: u64,
-    /// All executors.
+    /// The sum of all executors.
     executors: u64,
 }
 
@@ -92,7 +92,7 @@ fn package() -> Package {
     Package { executor: part("brine-executor"), compiler: part("brine-compiler"), modules }
 }
 
-/// The module that tries everything.
+/// Returns the module `hostile`, which makes the attacks.
 pub(crate) fn hostile() -> Vec<u8> {
     let file = match std::env::var_os("BRINE_LIB") {
         Some(folder) => PathBuf::from(folder).join("testing/hostile.wasm"),
@@ -101,22 +101,22 @@ pub(crate) fn hostile() -> Vec<u8> {
     std::fs::read(&file).unwrap_or_else(|error| panic!("{}: {error}; run `make modules` first", file.display()))
 }
 
-/// The same, and not the same content.
+/// Returns the same module with different content.
 pub(crate) fn hostile_as(name: &str) -> Vec<u8> {
     let mut wasm = hostile();
     let length = u8::try_from(name.len()).expect("a short name");
-    // A custom section with nothing but its name.
+    // A custom section that consists of its name.
     wasm.extend([0, length + 1, length]);
     wasm.extend(name.as_bytes());
     wasm
 }
 
 impl Rig {
-    /// With this under `sandbox:`, indented by two. `{dir}` stands for the folder of the test.
+    /// Starts a minion with this under `sandbox:`, indented by two. `{dir}` stands for the test's folder.
     pub(crate) async fn start(sandbox: &str) -> Self {
         let alone = ALONE.lock().await;
         let dir = tempfile::Builder::new().prefix("brine-hostile").tempdir().unwrap();
-        // Executors may be another user, who has to get to what is granted.
+        // Executors may run as another user, who must reach the granted directories.
         open_to_all(dir.path());
         let path = dir.path().canonicalize().unwrap();
         let local = prepare(&path, sandbox).await.unwrap_or_else(|error| panic!("{error}"));
@@ -133,7 +133,7 @@ impl Rig {
         rig
     }
 
-    /// The same folder after a restart of the minion.
+    /// Restarts the minion with the same folder.
     pub(crate) async fn restart(&mut self, sandbox: &str) {
         self.try_restart(sandbox).await.unwrap_or_else(|error| panic!("{error}"));
     }
@@ -152,7 +152,7 @@ impl Rig {
         self.local.pillar().replace(value);
     }
 
-    /// Installs a module that has to be let in.
+    /// Installs a module that must be admitted.
     pub(crate) async fn install(&self, name: &str, wasm: &[u8]) {
         if let Err(why) = self.sandbox().install(name, wasm, None, "base").await {
             panic!("{name} is not let in: {why}");
@@ -179,7 +179,7 @@ impl Rig {
         took
     }
 
-    /// The CPU time of an attack that was to use up its own.
+    /// Checks the CPU time of an attack that uses up its limit.
     fn within_cpu(&self, what: &str, outcome: &JobOutcome) {
         let took = Duration::from_micros(outcome.usage.map_or(0, |usage| usage.cpu_us));
         if took > CPU.mul_f64(LATE).max(CPU + LATE_FLOOR) {
@@ -187,7 +187,7 @@ impl Rig {
         }
     }
 
-    /// Does something hostile, with good jobs beside it all the time. Gives what came of it.
+    /// Runs an attack with good jobs beside it. Returns the attack's result.
     pub(crate) async fn beside<T: Send + 'static>(
         &self,
         what: &str,
@@ -196,7 +196,7 @@ impl Rig {
     ) -> T {
         let before = median(self.pings(PINGS).await);
         let started = Instant::now();
-        // A task of its own, as each job of a minion has.
+        // A separate task, like each job of a minion.
         let mut attack = tokio::spawn(attack);
         let mut beside = Vec::new();
         let done = loop {
@@ -212,7 +212,7 @@ impl Rig {
         }
         let during = median(beside);
         let most = |usual: Duration| (usual * 2).max(usual + FLOOR);
-        // Where the machine itself became slow meanwhile, that is its usual time now.
+        // If the machine itself has become slower, the new time is the usual one.
         if during > most(before) && during > most(median(self.pings(PINGS).await)) {
             self.wrong(format!("beside {what} a good job takes {during:?}, before {before:?}"));
         }
@@ -226,7 +226,7 @@ impl Rig {
         self.wrong.lock().unwrap().push(what);
     }
 
-    /// The whole text is as expected; `…` in it stands for anything.
+    /// Checks a whole text; `…` in the expected one stands for anything.
     pub(crate) fn said(&self, what: &str, text: &str, expect: &str) {
         println!("{what}: {text}");
         if !fits(text, expect) {
@@ -237,7 +237,7 @@ impl Rig {
         }
     }
 
-    /// Checks what an attack got.
+    /// Checks the result of an attack.
     pub(crate) fn got(&self, what: &str, outcome: &JobOutcome, gets: &Gets) {
         let value = shown(&outcome.value);
         match gets {
@@ -251,7 +251,7 @@ impl Rig {
         }
     }
 
-    /// One call of a function, which gets what it is to get.
+    /// Calls a function and checks its result.
     pub(crate) async fn attack(&self, fun: &str, args: Vec<Value>, budget: Duration, gets: &Gets) {
         self.attack_with(fun, args, Vec::new(), budget, gets).await;
     }
@@ -277,7 +277,7 @@ impl Rig {
         self.got(&what, &outcome, gets);
     }
 
-    /// A module that is not to be let in.
+    /// Checks that a module is refused.
     pub(crate) async fn refused(&self, name: &str, wasm: &[u8], budget: Duration, expect: &str) {
         let what = format!("installing {name}");
         let (sandbox, module, wasm) = (Arc::clone(self.sandbox()), name.to_owned(), wasm.to_vec());
@@ -289,7 +289,7 @@ impl Rig {
         }
     }
 
-    /// Ends: nothing is left of the attacks.
+    /// Ends the minion and checks that the attacks have left nothing behind.
     pub(crate) async fn end(self) {
         let deadline = Instant::now() + Duration::from_secs(20);
         loop {
@@ -304,7 +304,7 @@ impl Rig {
                 self.wrong(format!("idle {:?}, after the attacks {now:?}", self.idle));
                 break;
             }
-            tokio::time::sleep(Duration::from_millis(50)).await; // between two looks at what no event tells
+            tokio::time::sleep(Duration::from_millis(50)).await; // interval between two checks without an event
         }
         self.sandbox().shutdown().await;
         let wrong = self.wrong.into_inner().unwrap();
@@ -378,7 +378,7 @@ fn resident(pid: &str) -> u64 {
     line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok()).map_or(0, |kib| kib << 10)
 }
 
-/// The processes whose parent this is.
+/// Returns the children of a process.
 pub(crate) fn children(pid: &str) -> Vec<String> {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let lists = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());

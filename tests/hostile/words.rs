@@ -1,4 +1,4 @@
-//! What a module writes: where it is shown it is text, whatever a terminal or a log would make of it.
+//! Output of a module: wherever it is shown it is text, whatever a terminal or a log would make of it.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};
@@ -7,10 +7,10 @@ use crate::asks::NOTHING;
 use crate::guests::{fine, wasm};
 use crate::rig::{AT_ONCE, Rig, fails, hostile, returns, text};
 
-/// Clears the screen, changes the title, goes back over a line and begins another.
+/// Clears the screen, changes the title, overwrites a line and begins another.
 const ESCAPES: &str = "a\u{1b}[2J\u{1b}]0;title\u{7}b\rc\nd\u{9b}31me\u{202e}f\u{8}";
 
-/// The same as an error shows it.
+/// The same text in an error.
 const SHOWN: &str = "a\\x1b[2J\\x1b]0;title\\x07b\\rc\\nd\\x9b31me\\u202ef\\x08";
 
 #[tokio::test(flavor = "multi_thread")]
@@ -21,7 +21,7 @@ async fn escape_codes() {
     let _ = tracing::subscriber::set_global_default(subscriber);
     let rig = Rig::start(&format!("  modules:\n    hostile: {NOTHING}\n")).await;
     rig.install("hostile", &hostile()).await;
-    // An error is one line without control characters, which `attack` checks of each.
+    // An error is one line without control characters; `attack` checks this.
     rig.attack("hostile.say", vec![text(ESCAPES), true.into()], AT_ONCE, &fails(SHOWN)).await;
     let trap =
         "hostile.trap trapped: it gave up (`unreachable` was executed); its last log line: panicked at …: a\\x1b[2J…";
@@ -55,9 +55,9 @@ async fn escape_codes() {
     let kwargs = vec![(ESCAPES.to_owned(), true.into())];
     rig.attack_with("hostile.say", vec![], kwargs, AT_ONCE, &fails("Passed invalid arguments to hostile.say: …")).await;
     rig.refused(ESCAPES, &wasm(&fine()), AT_ONCE, "\"a\\u{1b}[2J… cannot be a module's name: …").await;
-    // A return is data: what shows it escapes it, and every outputter's test says so. Here it goes through whole.
+    // A return is data and passes unchanged. Outputters escape it, as their tests check.
     rig.attack("hostile.say", vec![text(ESCAPES), false.into()], AT_ONCE, &returns(ESCAPES)).await;
-    // The log: lines of a module are marked as its own, and are lines.
+    // The log: a module's lines are marked as such and stay separate lines.
     rig.attack("hostile.log", vec![text(&format!("{ESCAPES}\nERROR forged line")), 1.into()], AT_ONCE, &returns("nil"))
         .await;
     let lines = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();

@@ -1,9 +1,10 @@
-//! Batches and the other options of `salt` that choose minions: Python's `salt` with its master, ours with ours, the same commands side
-//! by side, and Python's with our master; and minions of both kinds that get one jid in several publications.
+//! Batches and the other options of `salt` that choose minions: the same commands with Python's `salt` and its master,
+//! with ours and our master, and with Python's and our master. Also minions of both kinds that get one jid in several
+//! publications.
 
 use brine_tests::salt::{Kind, Master, line};
 
-/// What is printed, in no order: whose turn is first and who is quicker is the same on neither side.
+/// Returns the output in sorted order, because the order of minions and returns is random on both sides.
 fn printed(text: &str) -> Vec<String> {
     let line = |line: &str| match line.strip_prefix("Executing run on ") {
         Some(ids) => format!("Executing run on {} minions", ids.matches('\'').count() / 2),
@@ -14,7 +15,7 @@ fn printed(text: &str) -> Vec<String> {
     lines
 }
 
-/// Twenty digits are a jid.
+/// Replaces jids, which are texts of twenty digits.
 fn without_jid(line: &str) -> String {
     let is_digit = |c: char| c.is_ascii_digit();
     match line.split_once(is_digit) {
@@ -32,7 +33,7 @@ fn the_options_that_choose_minions_do_what_pythons_do() {
     // For Python's `salt` on its host.
     let framing = if line() == 3006 { "prefixed" } else { "bare" };
     let brine = Master::start(&format!("event_publisher_framing: {framing}\n{config}"));
-    // Quick to start, and the same on both sides: what differs is the master and `salt`.
+    // Brine minions start fast and are the same on both sides, so only the master and `salt` differ.
     let _minions = [&python, &brine].map(|master| ["a1", "a2", "b1"].map(|id| master.minion_kind(Kind::Brine, id, "")));
     let mut commands: Vec<&[&str]> = vec![
         &["-b", "1", "*", "test.ping"],
@@ -59,7 +60,7 @@ fn the_options_that_choose_minions_do_what_pythons_do() {
         &["-S", "0.0.0.0/0", "test.ping"],
     ];
     if line() >= 3008 {
-        // Before, the retcodes of several functions are printed as one.
+        // Earlier lines print the retcodes of several functions as one.
         commands.push(&["-b", "2", "*", "test.ping,test.echo", ",hi"]);
     }
     for args in commands {
@@ -88,12 +89,12 @@ fn the_options_that_choose_minions_do_what_pythons_do() {
     assert_eq!((stopped.code, stopped.stdout.matches("Executing run on").count()), (3, 1), "{stopped:?}");
     let subset = brine.salt(&["--subset", "2", "*", "test.ping"]).exits(0);
     assert_eq!(subset.stdout.matches("True").count(), 2, "{subset:?}");
-    // Of a target that is none, ours says why.
+    // For an invalid target, our command reports the reason.
     assert!(brine.salt(&["-E", "(", "test.ping"]).stderr.contains("is not a pcre target: missing )"));
 }
 
-/// Every publication of a batch has the same jid (3008's `salt`, and ours); no minion takes another's for its own, or its own for a
-/// repeated one.
+/// All publications of a batch have the same jid (in 3008's `salt` and in ours). No minion runs another's publication,
+/// or drops its own as a repetition.
 #[test]
 fn one_jid_published_several_times_reaches_minions_of_both_kinds() {
     let master = Master::start("timeout: 20");

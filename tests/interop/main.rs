@@ -1,5 +1,6 @@
-//! Python Salt on the other side: its master with a Brine minion, its minions with a Brine master, its clients on a Brine master's
-//! host, its matchers, its modules and its runners beside ours. `BRINE_PYTHON` names the interpreter, so one run meets one release line.
+//! Interoperation with Python Salt: its master with Brine minions, its minions with a Brine master, its clients on a
+//! Brine master's host, and its matchers, modules and runners beside ours. `BRINE_PYTHON` names the interpreter, so one
+//! run tests one release line.
 
 mod batches;
 mod outputters;
@@ -15,8 +16,8 @@ use std::time::Duration;
 use brine_tests::process::{Output, run_with};
 use brine_tests::salt::{Master, python};
 
-/// What Python's commands made of many calls on this master's host, each a list of words that begins with the command's name; so many run at
-/// a time. All in one interpreter, for to start it takes most of the time of a call.
+/// Runs Python's commands on this master's host, `at_a_time` at once. Each call is a list of words that begins with the
+/// command's name. All calls run in one interpreter, whose start takes most of the time of a call.
 fn pythons(master: &Master, calls: &[Vec<String>], at_a_time: usize) -> Vec<Output> {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/interop/python/commands.py");
     let (calls, at_a_time) = (serde_json::to_string(calls).expect("lists of texts"), at_a_time.to_string());

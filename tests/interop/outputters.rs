@@ -1,5 +1,5 @@
-//! What Python's outputters print and ours, of the same values: chosen ones, and many that are generated. The script that makes
-//! them is the one behind the unit tests' own vectors.
+//! Compares the output of Python's outputters and ours for the same values: chosen ones, and many generated ones. The
+//! script that makes them also makes the vectors of the unit tests.
 
 use brine_cli::output::{Indent, Outputter, Style};
 use brine_protocol::rmpv;
@@ -7,7 +7,7 @@ use brine_tests::process::run;
 use brine_tests::salt::python;
 use serde_json::Value;
 
-/// Generated values, and the seed of the first: others than in the unit tests.
+/// The number of generated values, and the first seed, which differs from that of the unit tests.
 const COUNT: &str = "250";
 const SEED: &str = "5000";
 
@@ -21,11 +21,11 @@ fn the_same_values_print_the_same() {
 
     let mut wrong = Vec::new();
     let mut compared = std::collections::BTreeMap::new();
-    // Highstates are compared where real states run, and in the unit tests.
+    // Highstates are compared elsewhere: with real states, and in the unit tests.
     let cases = vectors["cases"].as_array().expect("cases").iter().filter(|case| case[1] != "highstate");
     for case in cases {
         let (name, out) = (case[0].as_str().expect("a name"), case[1].as_str().expect("an outputter"));
-        // Where Python's outputter fails, there is nothing to compare.
+        // If Python's outputter fails, there is nothing to compare.
         let Some(expect) = case[3].as_str() else { continue };
         let packed = bytes(vectors["values"][name].as_str().expect("its value"));
         let value = rmpv::decode::read_value(&mut packed.as_slice()).expect("MessagePack");

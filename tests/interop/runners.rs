@@ -1,6 +1,6 @@
-//! `salt-run` and the wheel, of a Brine master and of a Python master, beside each other: two masters with the same configuration, the same
-//! files and the same (Brine's) minions get the same commands in the same order. What they print has to be the same but for jids, times
-//! and folders; each row that is to differ says how.
+//! `salt-run` and the wheel with a Brine master and a Python master. Both masters have the same configuration, files
+//! and (Brine) minions, and get the same commands in the same order. Their output must be the same except for jids,
+//! times and folders; each row with another difference states it.
 
 mod rows;
 mod wheel;
@@ -14,11 +14,11 @@ use crate::pythons;
 const CONFIG: &str = "id: the_master\ntimeout: 15\ngather_job_timeout: 15\nworker_threads: 3\nauto_accept: True\n\
                       fileserver_list_cache_time: 0\nnodegroups: {web: 'L@one'}";
 
-/// A master with what the commands are about.
+/// A master with everything that the commands need.
 struct World {
     master: Master,
     _minions: [Minion; 2],
-    /// Jids by the names that the rows have for them.
+    /// Jids by their names in the rows.
     jids: Vec<(&'static str, String)>,
 }
 
@@ -59,7 +59,7 @@ impl World {
         world
     }
 
-    /// The words of a row in this world.
+    /// Returns the words of a row, with this master's jids.
     fn words(&self, row: &Row) -> Vec<String> {
         let mut words: Vec<String> = row.words.iter().map(|word| (*word).to_owned()).collect();
         for (name, jid) in &self.jids {
@@ -68,13 +68,13 @@ impl World {
         words
     }
 
-    /// What is left when jids, times and places are taken out.
+    /// Removes jids, times and folders from a text.
     fn normal(&self, text: &str) -> String {
         normal(&text.replace(&self.master.folder.path().display().to_string(), "ROOT"))
     }
 }
 
-/// Digits of jids and times become `#`, so that texts of two runs can be equal.
+/// Replaces the digits of jids and times by `#`, so that the texts of two runs can be equal.
 fn normal(text: &str) -> String {
     let shapes = [
         "dddddddddddddddddddd",
@@ -108,7 +108,7 @@ fn normal(text: &str) -> String {
 #[test]
 fn commands() {
     if line() != 3008 {
-        // Their texts are those of 3008, whatever peers there are.
+        // The expected texts are those of 3008.
         return;
     }
     // Two hosts, as it were: neither waits for the other.

@@ -1,5 +1,5 @@
-//! The standard modules answer as Salt's modules of the same names do: each call here is made in both, with the same words
-//! on the command line and the same configuration, and what comes back is compared.
+//! The standard modules return the same as Salt's modules of the same names: each call is made in both, with the same
+//! command line and configuration, and the returns are compared.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 const CONFIG: &str =
     "file_client: local\ngrains: {role: web, nest: {list: [a, {k: v}], n: 1}, 'odd:key|x': {y: 2}}\nlog_level: quiet";
 
-/// What is called, as one writes it on a command line.
+/// The calls, as words of a command line.
 const CALLS: &[&[&str]] = &[
     &["test.ping"],
     &["test.echo", "foo bar"],
@@ -75,7 +75,7 @@ const CALLS: &[&[&str]] = &[
     &["saltutil.kill_all_jobs"],
 ];
 
-/// What is called of the modules that reach the host, which its owner granted for this. TREE is a folder of files.
+/// Calls of modules that access the host with the owner's grants. TREE is a folder of files.
 const HOST_CALLS: &[&[&str]] = &[
     &["cmd.run", "echo out; echo ünïcödé >&2"],
     &["cmd.run", "echo out; echo err >&2", "redirect_stderr=False"],
@@ -265,7 +265,7 @@ const HOST_CALLS: &[&[&str]] = &[
     &["saltutil.signal_job", "20250101000000000000", "15"],
 ];
 
-/// Runs all calls as salt-call does, in one process: Python Salt takes a second or two to start.
+/// Makes all calls like salt-call, but in one process, because Python Salt takes a second or two to start.
 const PYTHON: &str = "
 import json, sys
 import salt.client, salt.minion, salt.utils.args
@@ -297,12 +297,12 @@ fn programs_disks_and_files_answer_as_salts() {
         HOST_CALLS.iter().map(|call| call.iter().map(|word| word.replace("TREE", &path)).collect()).collect();
     let calls: Vec<Vec<&str>> = calls.iter().map(|call| call.iter().map(String::as_str).collect()).collect();
     let calls: Vec<&[&str]> = calls.iter().map(Vec::as_slice).collect();
-    // As Salt without a sandbox has it: any program; and of files, this folder.
+    // Grants as in Salt without a sandbox: any program, and this folder.
     let grants = format!("sandbox:\n  modules:\n    cmd: {{process: any}}\n    file: {{filesystem: {{{path}: ro}}}}");
     compare(&calls, &format!("{CONFIG}\n{grants}"));
 }
 
-/// Files of all kinds, which the executor's user may read too.
+/// Makes files of all kinds, which the executor's user may read too.
 fn tree() -> tempfile::TempDir {
     let tree = tempfile::Builder::new().prefix("brine-t").tempdir_in("/tmp").expect("a temporary folder");
     let at = |name: &str| tree.path().join(name);
@@ -331,7 +331,7 @@ fn tree() -> tempfile::TempDir {
     tree
 }
 
-/// Makes each call in both, and fails with all answers that differ.
+/// Makes each call in both, and fails with all returns that differ.
 fn compare(calls: &[&[&str]], config: &str) {
     let brine = Minion::prepare(Kind::Brine, "m1", 1, config);
     let python = Minion::prepare(Kind::Python, "m1", 1, config);
@@ -351,10 +351,10 @@ fn compare(calls: &[&[&str]], config: &str) {
     assert!(wrong.is_empty(), "{} answers differ:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// What two runs of the same call have in common.
+/// Removes the parts of a return that differ between two runs.
 fn comparable(call: &[&str], mut answer: Value) -> Value {
     let lines = |text: &mut Value| {
-        // In the order of the folder, which differs from run to run.
+        // The order in the folder differs from run to run.
         if let Some(one) = text.as_str() {
             let mut lines: Vec<&str> = one.lines().collect();
             lines.sort_unstable();
@@ -372,15 +372,15 @@ fn comparable(call: &[&str], mut answer: Value) -> Value {
         ("cmd.run_all", Value::Object(entries)) => {
             assert!(entries.remove("pid").is_some_and(|pid| pid.as_u64() > Some(0)), "{call:?}: no pid");
         }
-        // Reading them changes it.
+        // Reading the files changes it.
         ("file.stats" | "file.lstat", Value::Object(entries)) => {
             entries.retain(|key, _| !key.ends_with("atime"));
-            // 3006 tells where a link leads in the end, whatever `follow_symlinks` says.
+            // 3006 shows a link's final target, whatever `follow_symlinks` says.
             if line() == 3006 && call.contains(&"follow_symlinks=False") {
                 entries.remove("target");
             }
         }
-        // What is used changes all the time.
+        // Usage changes all the time.
         ("disk.usage" | "disk.inodeusage", Value::Object(mounts)) => {
             for row in mounts.values_mut().filter_map(Value::as_object_mut) {
                 for (_, number) in row.iter_mut().filter(|(key, _)| !matches!(key.as_str(), "filesystem" | "1K-blocks"))
@@ -403,7 +403,7 @@ fn local(output: &Output) -> Value {
     failed.map_or(answer, |(_, text)| json!({"failed": text}))
 }
 
-/// Of a master's files, fetched by both kinds of minion from one master.
+/// Files of one master, fetched by both kinds of minion.
 #[test]
 fn files_of_the_master_are_fetched_as_salt_does() {
     let master = Master::start("timeout: 30\nfile_recv: True");
@@ -417,7 +417,7 @@ fn files_of_the_master_are_fetched_as_salt_does() {
     let grants = format!("sandbox: {{modules: {{cp: {{files: any, filesystem: {{{path}: rw}}}}}}}}");
     let _brine = master.minion_kind(Kind::Brine, "brine", &grants);
     for call in CP_CALLS {
-        // Each kind writes into a folder of its own.
+        // Each kind writes into its own folder.
         let answer = |kind: &str| {
             let words = call.iter().map(|word| word.replace("TREE", &path).replace("OUT", &format!("{path}/{kind}")));
             let words: Vec<String> = words.collect();

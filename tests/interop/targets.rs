@@ -1,7 +1,7 @@
-//! Python Salt's matchers and ours, asked the same: a thousand targets of each type or more, what each minion says for itself and whom
-//! a master expects.
+//! Compares Python Salt's matchers with ours: a thousand targets of each type or more, the decision of each minion, and the
+//! minions from which a master expects returns.
 //!
-//! Where we answer otherwise on purpose, [`Difference`] says how and why.
+//! [`Difference`] lists the intended differences with their reasons.
 
 mod data;
 mod generate;
@@ -20,14 +20,11 @@ use data::{Minion, Random};
 use generate::How;
 use serde_json::{Value, json};
 
-/// Targets of each type; with `BRINE_LONG`, which `make interop` sets, five times as many.
-fn cases_of_each_type() -> usize {
-    if std::env::var_os("BRINE_LONG").is_some() { 5_000 } else { 1_000 }
-}
-
-/// How many are asked of the same minions.
+/// Number of targets of each type.
+const CASES: usize = 5_000;
+/// Number of targets with the same minions.
 const OF_ONE_FLEET: usize = 25;
-/// Types with a matcher of their own on either side.
+/// Types of targets that have their own matcher on either side.
 const TYPES: [&str; 13] = [
     "glob",
     "pcre",
@@ -44,22 +41,24 @@ const TYPES: [&str; 13] = [
     "odd",
 ];
 
-/// Where our answer may be another one. All of them answer "nobody" where Salt would make something of a target that is none.
+/// The intended differences. In all of them our matcher selects no minion, while Salt accepts an invalid target.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Clone, Copy)]
 enum Difference {
-    /// A term of a compound target that is no expression or no address: we refuse the whole target, for Salt it is one that is true of
-    /// nobody, and with `not` before it of everybody (its minion reads some as the word "[]", which is false).
+    /// A term of a compound target that is no valid expression or address: ours refuses the whole target. For Salt the
+    /// term matches no minion, and with `not` before it all minions (its minion reads some as the word "[]", which is
+    /// false).
     BadTerm,
-    /// `os:*b` as an expression, which it is not: Salt looks for a key of just that name too.
+    /// `os:*b` as a regular expression, which is invalid: Salt also looks for a key of exactly that name.
     KeyThatIsNoExpression,
-    /// `( )`: Python's minion takes the empty pair for false, which with `or` and `not` around it is an expression.
+    /// `( )`: Python's minion evaluates the empty pair as false, which with `or` and `not` around it is a valid
+    /// expression.
     EmptyParentheses,
-    /// `( a`: Python's master closes what is open, its minions do not and so nobody answers.
+    /// `( a`: Python's master closes the parenthesis. Its minions do not, so none returns.
     OpenParenthesis,
-    /// What our engines cannot do: look around several times (`(?=a)+`), or an expression of more than a mebibyte when compiled.
+    /// Limits of our engines: repeated look-around (`(?=a)+`), or an expression of more than a mebibyte when compiled.
     NotInOurEngine,
-    /// `not ( L@a )`: whom a target excludes is not missed; Salt's master sees that without the parentheses only, which a
-    /// group has too.
+    /// `not ( L@a )`: a master expects no return from excluded minions. Salt's master recognises the exclusion only
+    /// without the parentheses, which a node group adds too.
     ExcludedInParentheses,
 }
 
@@ -70,7 +69,7 @@ struct Case {
     delimiter: &'static str,
 }
 
-/// Some minions, and what is asked about them.
+/// Some minions, and targets for them.
 struct Fleet {
     minions: Vec<Minion>,
     groups: Value,
@@ -127,7 +126,7 @@ fn targets_mean_the_minions_that_salt_says() {
     assert!(named * 50 < cases_of_each_type() * TYPES.len(), "{named} targets are answered in another way");
 }
 
-/// Both answers where they are not the same.
+/// Returns both results if they differ.
 fn compare(
     fleet: &Fleet,
     case: &Case,
@@ -161,7 +160,7 @@ fn compare(
         json!(ids)
     };
     let mut expected = answer["master"].clone();
-    // Salt expects a resource that it has never heard of too; those are not minions.
+    // Salt also expects unknown resources; those are not minions.
     expected.as_array_mut().expect("a list").retain(|id| ids.iter().any(|known| id == known.as_str()));
     let matched =
         resolved.clone().map(|resolved| sorted(resolved.matched.into_iter().map(MinionId::into_string).collect()));
@@ -173,7 +172,7 @@ fn compare(
     found
 }
 
-/// What "nobody" is as an answer of this kind.
+/// Returns the form of "no minion" in a result of this kind.
 fn nothing(theirs: &Value) -> Value {
     match theirs {
         Value::Object(minions) => minions.keys().map(|id| (id.clone(), json!(false))).collect(),
@@ -185,7 +184,7 @@ fn parse(case: &Case, groups: &Nodegroups) -> Result<Target, TargetError> {
     Target::parse_with(TargetType::from_str(case.kind)?, &from_json(&case.tgt), case.delimiter, groups)
 }
 
-/// Whether a difference is one that is meant.
+/// Returns the intended difference, if this is one.
 fn difference(case: &Case, ours: &Result<Value, String>, side: &str) -> Option<Difference> {
     let Err(why) = ours else {
         let text = case.tgt.to_string().replace(['"', ','], " ").split_whitespace().collect::<Vec<_>>().join(" ");
@@ -213,7 +212,7 @@ fn difference(case: &Case, ours: &Result<Value, String>, side: &str) -> Option<D
     (why.contains(r#"")" is not expected"#) && side == "minion").then_some(Difference::EmptyParentheses)
 }
 
-/// Minions and targets of one type.
+/// Returns minions and targets of one type.
 fn fleets(kind: &'static str) -> Vec<Fleet> {
     let seed = kind.bytes().fold(17, |seed: u64, byte| seed.wrapping_mul(31).wrapping_add(byte.into()));
     let random = &mut Random::new(seed);
@@ -250,7 +249,7 @@ fn fleets(kind: &'static str) -> Vec<Fleet> {
                         if random.once_in(8) { json!(text.split(' ').collect::<Vec<_>>()) } else { json!(text) }
                     }
                 };
-                // What is no type means nobody, on both sides.
+                // An unknown type matches no minion on both sides.
                 let kind = if kind == "odd" { random.pick(&["range", "data", "hostname", "", "Glob"]) } else { kind };
                 Case { kind, tgt, delimiter }
             })
@@ -260,7 +259,7 @@ fn fleets(kind: &'static str) -> Vec<Fleet> {
     (0..cases.div_ceil(OF_ONE_FLEET)).map(fleet).collect()
 }
 
-/// Python's answers, in the order of the cases.
+/// Returns Python's results in the order of the cases.
 #[allow(clippy::disallowed_methods, reason = "the program that is compared with")]
 fn ask(fleets: &[Fleet]) -> Vec<Value> {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/interop/python/matchers.py");

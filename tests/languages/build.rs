@@ -1,4 +1,4 @@
-//! `salt-module build`, kept by the content of what goes into it.
+//! `salt-module build`, cached by the content of its inputs.
 #![allow(clippy::disallowed_methods, reason = "tests start the programs that they test")]
 
 use std::ffi::OsStr;
@@ -9,19 +9,19 @@ use std::process::Command;
 
 use brine_tests::process::{Output, program, program_folder, run_with};
 
-/// The folder of the sources.
+/// Returns a path in the source tree.
 pub(crate) fn source(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap().join(path)
 }
 
-/// Where things stay from one run to the next.
+/// Returns the folder that is kept between runs.
 pub(crate) fn folder() -> PathBuf {
     let folder = program_folder().join("../languages");
     fs::create_dir_all(&folder).unwrap();
     folder.canonicalize().unwrap()
 }
 
-/// `salt-module` with its tools below the target folder.
+/// Runs `salt-module` with its tools below the target folder.
 pub(crate) fn salt_module(args: &[&str], env: &[(&str, &str)]) -> Output {
     let (cache, cargo) = (folder().join("cache"), folder().join("cargo"));
     let mut all = vec![("XDG_CACHE_HOME", cache.to_str().unwrap()), ("CARGO_TARGET_DIR", cargo.to_str().unwrap())];
@@ -29,14 +29,14 @@ pub(crate) fn salt_module(args: &[&str], env: &[(&str, &str)]) -> Output {
     run_with(&program("salt-module"), args, &all)
 }
 
-/// The component of the module in this folder of the sources, with which name it is kept.
+/// Returns the component of the module in this folder of the source tree. `name` identifies it in the cache.
 pub(crate) fn built(path: &str, name: &str) -> Vec<u8> {
     let tool = ["lang", "build.rs", "tool.rs", "wit.rs"].map(|path| format!("author/src/{path}"));
     let others = [path, "wit", "sandbox/component/src/docs.rs", "tools/guest-rustc.sh"].map(str::to_owned);
     let mut hasher = DefaultHasher::new();
     tool.iter().chain(&others).for_each(|path| hash(&source(path), &mut hasher));
     let kept = folder().join(format!("{name}-{:016x}.wasm", hasher.finish()));
-    // Each test is a process of its own, and may want the same.
+    // Each test is a separate process and may need the same component.
     let lock = File::create(folder().join(format!("{name}.lock"))).unwrap();
     lock.lock().unwrap();
     if !kept.exists() {
@@ -54,7 +54,7 @@ pub(crate) fn built(path: &str, name: &str) -> Vec<u8> {
     fs::read(kept).unwrap()
 }
 
-/// The rustc that the standard modules are built with: it has the target's library.
+/// Returns the rustc for the standard modules, which has the target's library.
 fn guest_rustc() -> String {
     let script = source("tools/guest-rustc.sh");
     let output = Command::new(script).arg(program_folder().join("../guest-rustc")).output().unwrap();
@@ -62,8 +62,7 @@ fn guest_rustc() -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-/// A file's content, or a folder's: names and content. What a build leaves beside the sources and what only people read do not
-/// count.
+/// Hashes a file's content, or a folder's names and contents, without build results and documentation.
 fn hash(path: &Path, hasher: &mut DefaultHasher) {
     const LEFT_OUT: [&str; 5] = ["bindings", "__pycache__", "target", "disk_report.wasm", "README.md"];
     let name = path.file_name().unwrap_or_default();

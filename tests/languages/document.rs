@@ -1,6 +1,6 @@
-//! docs/modules.md: its commands are run as they stand there, one after the other, against a master and a minion. Only `/srv/salt` is
-//! another folder. They are those for C, whose build takes a second; the other languages differ by one word, and are built by the
-//! other tests here.
+//! docs/modules.md: runs its commands as written, one after the other, against a master and a minion. Only `/srv/salt`
+//! is another folder. The commands are for C, whose build takes a second. The other languages differ by one word, and
+//! other tests here build them.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -16,7 +16,7 @@ use crate::start;
 fn from_nothing_to_hello_world() {
     let (master, _minion) = start("code_document", "{}");
     let work = tempfile::tempdir().unwrap();
-    // `salt` as on the master's host, where its configuration is where it looks.
+    // `salt` as on the master's host, with its configuration in the default place.
     let bin = work.path().join("bin");
     fs::create_dir(&bin).unwrap();
     let script = format!("#!/bin/sh\nexec '{}' -c '{}' \"$@\"\n", program("salt").display(), master.conf());
@@ -42,7 +42,7 @@ fn from_nothing_to_hello_world() {
     }
 }
 
-/// The commands of the consoles in a document, each with what is expected to come.
+/// Returns the commands of a document's consoles, each with its expected output.
 fn console(document: &str) -> Vec<(String, String)> {
     let mut commands: Vec<(String, String)> = Vec::new();
     let mut inside = false;

@@ -1,8 +1,8 @@
-//! Modules in four languages, made as their authors make them: `salt-module build` in each folder; served by a master, called by
-//! `salt`.
+//! Modules in four languages, built as their authors build them with `salt-module build`, served by a master and called
+//! by `salt`.
 //!
-//! From nothing this fetches three compilers and runs them, which takes minutes. What it makes is kept in the target folder's
-//! `languages/`, by the content of all that goes into it, and so is the code that the minion's compiler makes of it.
+//! The first run fetches and runs three compilers, which takes minutes. The results are kept in `languages/` in the
+//! target folder, by the content of their inputs, and so is the minion's compiled code.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -18,11 +18,11 @@ use std::path::Path;
 
 use brine_tests::salt::{Kind, Master, Minion};
 
-/// A development build's compiler is several times slower than the one that is shipped, and other tests run beside this one: the
-/// default, 60 s of CPU, may be too little for an interpreter here.
+/// The compiler of a development build is several times slower than the shipped one, and other tests run beside this
+/// one. The default of 60 s of CPU time may be too little here for an interpreter.
 const COMPILE: &str = "compile: {cpu: 600s, wall: 900s}";
 
-/// A master and a minion that keeps what its compiler makes from one run of the tests to the next.
+/// Starts a master and a minion that keeps its compiled code between runs of the tests.
 fn start(kept: &str, modules: &str) -> (Master, Minion) {
     let master = Master::start("");
     let config = format!("sandbox:\n  {COMPILE}\n  limits: {{wall: 15m}}\n  modules: {modules}");
@@ -36,12 +36,12 @@ fn start(kept: &str, modules: &str) -> (Master, Minion) {
     (master, minion)
 }
 
-/// For the next run.
+/// Keeps the compiled code for the next run.
 fn keep(kept: &str, minion: &Minion) {
     copy_code(&minion.path("cache/sandbox"), &build::folder().join(kept));
 }
 
-/// Copies compiled code to a folder that has nothing else in it afterwards, with the modes that the minion insists on.
+/// Copies compiled code to a folder, replacing its content, with the modes that the minion requires.
 fn copy_code(from: &Path, to: &Path) {
     let _ = fs::remove_dir_all(to);
     fs::create_dir_all(to).unwrap();

@@ -8,10 +8,11 @@ use serde_json::{Value, json};
 use crate::build::{built, source};
 use crate::{keep, start};
 
-/// Folder and module's name.
+/// Folder and name of the module.
 const LANGUAGES: [(&str, &str); 4] =
     [("rust", "disk_report_rust"), ("python", "disk_report_py"), ("js", "disk_report_js"), ("c", "disk_report_c")];
-/// What all the numbers of one file system may differ by between two looks, in bytes: others write to it while this runs.
+/// Tolerance in bytes for the numbers of a file system between two reads, because other processes write to it
+/// meanwhile.
 const MEANWHILE: u64 = 4 << 30;
 
 #[test]
@@ -24,7 +25,7 @@ fn the_wit_is_the_same_in_all_languages() {
 
 #[test]
 fn four_languages_say_the_same() {
-    // Two at a time on a small machine.
+    // Two builds at a time, for a small machine.
     let make = |(folder, module): (&str, &str)| built(&format!("examples/disk_report/{folder}"), module);
     let components = thread::scope(|scope| {
         let slow = scope.spawn(|| [make(LANGUAGES[1]), make(LANGUAGES[0])]);
@@ -37,7 +38,7 @@ fn four_languages_say_the_same() {
     for ((_, module), component) in LANGUAGES.iter().zip(&components) {
         master.serve(&format!("_modules/{module}.wasm"), component);
     }
-    // The minion's own sync at its start may be faster with some of them.
+    // The minion's sync at its start may fetch some of them first.
     master.salt(&["-t", "900", "web1", "saltutil.sync_modules"]).exits(0);
     keep("code_reports", &minion);
     let modules = master.json("web1", &["sys.list_modules"]);
@@ -71,7 +72,7 @@ fn four_languages_say_the_same() {
     }
 }
 
-/// The same rows; where nobody wrote meanwhile, all of a row.
+/// Checks that both reports have the same rows, apart from changes meanwhile.
 fn same(report: &Value, other: &Value, module: &str) {
     let (rows, others) = (report.as_array().unwrap(), other.as_array().unwrap());
     assert_eq!(rows.len(), others.len(), "{module}: {report}\n{other}");
@@ -91,7 +92,7 @@ fn same(report: &Value, other: &Value, module: &str) {
     assert!(rows.iter().zip(others).any(|(row, other)| row == other), "{module}: {report}\n{other}");
 }
 
-/// `disk.usage a` has a row for each mount point, in text and in KiB.
+/// Checks that `disk.usage a` has a row for each mount point, as text and in KiB.
 fn like_disk_usage(report: &Value, usage: &Value) {
     let number = |row: &Value, key: &str| row[key].as_str().unwrap().parse::<u64>().unwrap();
     let with_blocks = usage.as_object().unwrap().values().filter(|row| number(row, "1K-blocks") > 0).count();

@@ -1,4 +1,4 @@
-//! `salt-module new`: what it lays down passes its own test; what a build lacks is said.
+//! `salt-module new`: a new module passes its own test, and a build reports what is missing.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! What a Python and a JavaScript author learns when a module fails or prints: `trouble_py/` and `trouble_js/` beside this file.
+//! The messages that authors in Python and JavaScript get when a module fails or prints: `trouble_py/` and
+//! `trouble_js/` beside this file.
 
 use std::thread;
 

@@ -14,7 +14,7 @@ use crate::DEADLINE;
 
 type Seen = Arc<(Mutex<Vec<(String, Value)>>, Condvar)>;
 
-/// A subscription: every event since it was made, kept, so that a test may ask for them in any order.
+/// A subscription. It keeps all events since its start, so that a test can wait for them in any order.
 pub struct Events {
     seen: Seen,
 }
@@ -23,7 +23,7 @@ impl Events {
     /// Subscribes.
     ///
     /// # Panics
-    /// Where nothing listens at `socket`.
+    /// If nothing listens at `socket`.
     pub fn connect(socket: &Path) -> Self {
         let stream =
             UnixStream::connect(socket).unwrap_or_else(|e| panic!("no event bus at {}: {e}", socket.display()));
@@ -33,10 +33,10 @@ impl Events {
         Self { seen }
     }
 
-    /// Waits for an event that `accept` takes, among those seen and those to come.
+    /// Waits for an event that `accept` selects, among past and future ones.
     ///
     /// # Panics
-    /// After the deadline, telling the tags that came.
+    /// After the deadline, with the tags of the events seen.
     pub fn wait(&self, what: &str, accept: impl Fn(&str, &Value) -> bool) -> Value {
         let end = Instant::now() + DEADLINE;
         let (list, changed) = &*self.seen;
@@ -64,7 +64,7 @@ impl Events {
         self.wait_tag(&format!("salt/job/{jid}/ret/{minion}"))
     }
 
-    /// All events so far, with their tags.
+    /// Returns all events so far, with their tags.
     ///
     /// # Panics
     /// Never outside a panicking test.
@@ -72,7 +72,7 @@ impl Events {
         self.seen.0.lock().expect("no test panics holding it").clone()
     }
 
-    /// How many events with this tag there were.
+    /// Returns the number of events with this tag.
     ///
     /// # Panics
     /// Never outside a panicking test.

@@ -14,10 +14,10 @@ pub mod salt;
 
 use std::time::{Duration, Instant};
 
-/// How long anything may take before a test gives up. Generous: the machines that run it are busy.
+/// Deadline of every wait. It is generous, because the machines are busy.
 pub const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Asks `condition` until it answers, and fails the test when [`DEADLINE`] is over.
+/// Polls `condition` until it returns a value, and fails the test after [`DEADLINE`].
 ///
 /// # Panics
 /// After the deadline, naming `what`.
@@ -28,11 +28,11 @@ pub fn wait_for<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
             return answer;
         }
         assert!(Instant::now() < end, "gave up waiting for: {what}");
-        std::thread::sleep(Duration::from_millis(10)); // between two looks at a condition that sends no event
+        std::thread::sleep(Duration::from_millis(10)); // interval between two checks of a condition without an event
     }
 }
 
-/// Whether a whole text is as expected. `…` stands for anything; as a line of its own for any lines.
+/// Checks whether a whole text is as expected. `…` stands for any text; on a line of its own it stands for any lines.
 pub fn fits(text: &str, expect: &str) -> bool {
     let expect = expect.replace("\n…\n", "\n…");
     let mut parts = expect.split('…');

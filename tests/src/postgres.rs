@@ -1,5 +1,5 @@
-//! A PostgreSQL server of a test's own: in a temporary folder, on a unix socket there and a free port of loopback, gone with the test.
-//! `tools/setup.sh peers` installs it.
+//! A PostgreSQL server for one test: in a temporary folder, on a unix socket there and a free port of loopback. It ends
+//! with the test. `tools/setup.sh peers` installs it.
 #![allow(clippy::disallowed_methods, reason = "tests start the programs that they test")]
 
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use crate::process::Daemon;
 use crate::salt::free_ports;
 use crate::wait_for;
 
-/// Salt's tables, as the documentation of its returner `postgres` has them.
+/// Salt's tables, from the documentation of its returner `postgres`.
 const POSTGRES: &str = "
 CREATE TABLE jids (jid varchar(20) PRIMARY KEY, load text NOT NULL);
 CREATE TABLE salt_returns (fun varchar(50) NOT NULL, jid varchar(255) NOT NULL, return text NOT NULL, full_ret text,
@@ -22,7 +22,7 @@ CREATE TABLE salt_events (id BIGINT NOT NULL UNIQUE DEFAULT nextval('seq_salt_ev
 
 /// A server with a role `salt` (password `salt secret`), and databases `plain` and `jsonb` with Salt's tables of either kind.
 pub struct Server {
-    /// The running server; none while it is stopped.
+    /// The running server. None while it is stopped.
     daemon: Option<Daemon>,
     folder: tempfile::TempDir,
     programs: PathBuf,
@@ -31,10 +31,10 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts one; none, and why on standard error, where none is installed.
+    /// Starts a server. If none is installed, prints the reason on standard error and returns None.
     ///
     /// # Panics
-    /// Where an installed server does not start.
+    /// If an installed server does not start.
     pub fn start() -> Option<Self> {
         let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
         let Some(programs) =
@@ -86,26 +86,26 @@ impl Server {
         }
         words.insert(0, "/usr/bin/env".to_owned());
         let args: Vec<&str> = words[1..].iter().map(String::as_str).collect();
-        // Not in the folder that is the server's own now.
+        // The log must not be in the folder, which now belongs to the server's user.
         let log = std::env::temp_dir().join(format!("brine-postgres-{port}.log"));
         self.daemon = Some(Daemon::start(Path::new("/usr/bin/env"), &args, &log));
         wait_for("PostgreSQL to answer", || self.psql("postgres", "select 1").status.success().then_some(()));
         let _ = std::fs::remove_file(log);
     }
 
-    /// Ends it as a crash does.
+    /// Kills it as in a crash.
     pub fn kill(&mut self) {
         if let Some(mut daemon) = self.daemon.take() {
-            // Its other processes notice that the first one is gone, and the next start waits for them.
+            // Its other processes notice the end of the first one, and the next start waits for them.
             daemon.signal(rustix::process::Signal::QUIT);
             daemon.wait_exit();
         }
     }
 
-    /// Rows as `psql -At` prints them: one a line, fields parted by `|`.
+    /// Returns rows as `psql -At` prints them: one on each line, fields separated by `|`.
     ///
     /// # Panics
-    /// Where the server does not take it.
+    /// If the server refuses the query.
     pub fn sql(&self, database: &str, sql: &str) -> String {
         let output = self.psql(database, sql);
         assert!(output.status.success(), "{sql}: {}", String::from_utf8_lossy(&output.stderr));
@@ -119,7 +119,7 @@ impl Server {
         Command::new(self.programs.join("psql")).args(args).output().expect("psql is in the same package")
     }
 
-    /// One of its programs, as the user that it runs as.
+    /// Runs one of its programs as the server's user.
     fn tool(&self, name: &str, args: &[&str]) -> Output {
         let program = self.programs.join(name);
         let mut command = if rustix::process::geteuid().is_root() {

@@ -1,4 +1,4 @@
-//! Programs and daemons. A daemon is ended, with the processes it started, when its handle is dropped.
+//! Programs and daemons. Dropping a daemon's handle ends the daemon and the processes that it started.
 #![allow(clippy::disallowed_methods, reason = "tests start the programs that they test")]
 
 use std::fs::File;
@@ -11,65 +11,65 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::wait_for;
 
-/// The folder of Brine's programs: `BRINE_BIN`, else the folder of the cargo profile that built this test.
+/// Returns the folder of Brine's programs: `BRINE_BIN`, or else the folder of the cargo profile that built this test.
 pub fn program_folder() -> PathBuf {
     if let Some(folder) = std::env::var_os("BRINE_BIN") {
         return PathBuf::from(folder);
     }
     let exe = std::env::current_exe().expect("this test has a path");
     let folder = exe.parent().expect("a program is in a folder");
-    // Tests are in target/PROFILE/deps, programs above it.
+    // Tests are in target/PROFILE/deps, the programs one level above.
     folder.parent().filter(|_| folder.ends_with("deps")).unwrap_or(folder).to_path_buf()
 }
 
-/// One of Brine's programs.
+/// Returns one of Brine's programs.
 ///
 /// # Panics
-/// Where it was not built.
+/// If it was not built.
 pub fn program(name: &str) -> PathBuf {
     let path = program_folder().join(name);
     assert!(path.exists(), "{} is missing: run `make build` first", path.display());
     path
 }
 
-/// One of the example modules, such as `hello`.
+/// Returns one of the example modules, such as `hello`.
 ///
 /// # Panics
-/// Where it was not built.
+/// If it was not built.
 pub fn example(name: &str) -> PathBuf {
     let path = program_folder().join("../examples").join(format!("{name}.wasm"));
     assert!(path.exists(), "{} is missing: run `make modules` first", path.display());
     path
 }
 
-/// One of the modules that only tests use, such as `large`.
+/// Returns one of the modules that only tests use, such as `large`.
 ///
 /// # Panics
-/// Where it was not built.
+/// If it was not built.
 pub fn testing(name: &str) -> PathBuf {
     let path = program_folder().join("../testing").join(format!("{name}.wasm"));
     assert!(path.exists(), "{} is missing: run `make modules` first", path.display());
     path
 }
 
-/// What a program printed, and how it ended.
+/// The output of a program and its exit code.
 #[derive(Debug)]
 pub struct Output {
     /// Standard output.
     pub stdout: String,
     /// Standard error.
     pub stderr: String,
-    /// Exit code; -1 where a signal ended it.
+    /// The exit code; -1 if a signal ended it.
     pub code: i32,
     /// Wall time from start to end.
     pub elapsed: Duration,
 }
 
 impl Output {
-    /// Standard output as JSON.
+    /// Parses standard output as JSON.
     ///
     /// # Panics
-    /// Where it is none.
+    /// If it is not JSON.
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("no JSON ({e}): {self:?}"))
     }
@@ -77,7 +77,7 @@ impl Output {
     /// Checks the exit code.
     ///
     /// # Panics
-    /// Where it is another one.
+    /// If it is another one.
     pub fn exits(self, code: i32) -> Self {
         assert_eq!(self.code, code, "exit code: {self:?}");
         self
@@ -87,15 +87,15 @@ impl Output {
 /// Runs a program to its end.
 ///
 /// # Panics
-/// Where it cannot be started.
+/// If it cannot be started.
 pub fn run(program: &Path, args: &[&str]) -> Output {
     run_with(program, args, &[])
 }
 
-/// Runs a program to its end with more environment variables.
+/// Runs a program to its end with additional environment variables.
 ///
 /// # Panics
-/// Where it cannot be started.
+/// If it cannot be started.
 pub fn run_with(program: &Path, args: &[&str], env: &[(&str, &str)]) -> Output {
     let start = Instant::now();
     let output = Command::new(program)
@@ -120,18 +120,18 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Starts a daemon; what it prints goes to `log`.
+    /// Starts a daemon whose output goes to `log`.
     ///
     /// # Panics
-    /// Where it cannot be started.
+    /// If it cannot be started.
     pub fn start(program: &Path, args: &[&str], log: &Path) -> Self {
         Self::start_with(program, args, &[], log)
     }
 
-    /// The same with more environment variables.
+    /// Like [`Daemon::start`], with additional environment variables.
     ///
     /// # Panics
-    /// Where it cannot be started.
+    /// If it cannot be started.
     pub fn start_with(program: &Path, args: &[&str], env: &[(&str, &str)], log: &Path) -> Self {
         let file = File::options().create(true).append(true).open(log).expect("a log file in the test's own folder");
         let child = Command::new(program)
@@ -147,7 +147,7 @@ impl Daemon {
         Self { child, name, log: log.to_path_buf() }
     }
 
-    /// Its process id.
+    /// Returns its process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -161,16 +161,16 @@ impl Daemon {
         let _ = kill_process(self.rustix_pid(), signal);
     }
 
-    /// Ends it at once, as a crash or `kill -9` would, and waits until it is gone.
+    /// Kills it at once, as in a crash, and waits until it has ended.
     pub fn kill(&mut self) {
         self.signal(Signal::KILL);
         let _ = self.child.wait();
     }
 
-    /// Asks it to end and waits for that.
+    /// Sends SIGTERM and waits for its end.
     ///
     /// # Panics
-    /// Where it does not end.
+    /// If it does not end.
     pub fn terminate(&mut self) -> ExitStatus {
         self.signal(Signal::TERM);
         self.wait_exit()
@@ -179,29 +179,29 @@ impl Daemon {
     /// Waits until it has ended by itself.
     ///
     /// # Panics
-    /// Where it does not end.
+    /// If it does not end.
     pub fn wait_exit(&mut self) -> ExitStatus {
         let what = format!("{} to end; its log:\n{}", self.name, self.log_text());
         wait_for(&what, || self.child.try_wait().expect("our own child"))
     }
 
-    /// What it has printed so far.
+    /// Returns its output so far.
     pub fn log_text(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// Waits until its log holds `text`.
+    /// Waits until its log contains `text`.
     ///
     /// # Panics
-    /// Where it does not come.
+    /// If the text does not appear.
     pub fn wait_log(&self, text: &str) {
         wait_for(&format!("{text:?} in the log of {}", self.name), || self.log_text().contains(text).then_some(()));
     }
 
-    /// Process ids of its direct children.
+    /// Returns the process ids of its direct children.
     pub fn children(&self) -> Vec<u32> {
         let mut all = Vec::new();
-        // Each thread has its own list of the children that it started.
+        // Each thread has its own list of the children that it has started.
         for task in std::fs::read_dir(format!("/proc/{}/task", self.pid())).into_iter().flatten().flatten() {
             let text = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
             all.extend(text.split_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
@@ -212,7 +212,7 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // The group: Python's daemons fork, and so does a minion its executor.
+        // The whole group, because Python's daemons fork and a minion starts its executor.
         let _ = kill_process_group(self.rustix_pid(), Signal::TERM);
         let end = Instant::now() + Duration::from_secs(3);
         while Instant::now() < end && matches!(self.child.try_wait(), Ok(None)) {

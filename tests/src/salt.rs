@@ -1,5 +1,5 @@
-//! Masters and minions, Brine's or Python's, each in a temporary folder with configuration of its own. Both kinds read the same
-//! configuration files and answer to the same commands: only the folder of their programs differs.
+//! Masters and minions, Brine's or Python's, each in a temporary folder with its own configuration. Both kinds read the
+//! same configuration files and have the same commands; only the folder of the programs differs.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use crate::events::Events;
 use crate::process::{Daemon, Output, program, run};
 use crate::wait_for;
 
-/// Whose programs.
+/// The implementation whose programs run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// This project's.
@@ -19,10 +19,10 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// One of their programs.
+    /// Returns one of its programs.
     ///
     /// # Panics
-    /// Where it is missing.
+    /// If it is missing.
     pub fn program(self, name: &str) -> PathBuf {
         match self {
             Kind::Brine => program(name),
@@ -35,16 +35,16 @@ impl Kind {
     }
 }
 
-/// The interpreter that has Python Salt: `BRINE_PYTHON`, else what `make venv` installed.
+/// Returns the interpreter with Python Salt: `BRINE_PYTHON`, or else the one that `make venv` installed.
 pub fn python() -> PathBuf {
     let installed = || crate::process::program_folder().join("../venv/salt-3008/bin/python");
     std::env::var_os("BRINE_PYTHON").map_or_else(installed, PathBuf::from)
 }
 
-/// The release line of that Python Salt: 3006, 3007 or 3008. Where the lines differ, a test asks for it.
+/// Returns the release line of that Python Salt: 3006, 3007 or 3008. Tests use it where the lines differ.
 ///
 /// # Panics
-/// Where Salt cannot tell.
+/// If Salt does not report its version.
 pub fn line() -> u32 {
     static LINE: OnceLock<u32> = OnceLock::new();
     *LINE.get_or_init(|| {
@@ -54,10 +54,10 @@ pub fn line() -> u32 {
     })
 }
 
-/// Ports that are free now.
+/// Returns ports that are free now.
 ///
 /// # Panics
-/// Where there are none.
+/// If there are none.
 pub fn free_ports<const N: usize>() -> [u16; N] {
     let sockets = [(); N].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free port"));
     sockets.map(|s| s.local_addr().expect("a bound socket").port())
@@ -65,7 +65,8 @@ pub fn free_ports<const N: usize>() -> [u16; N] {
 
 /// A master and the commands on its host.
 pub struct Master {
-    /// The running daemon; none after [`Master::stop`] or [`Master::kill`]. It ends before its folder goes, and shows its log.
+    /// The running daemon. None after [`Master::stop`] or [`Master::kill`]. It ends before its folder is removed, and
+    /// prints its log.
     pub daemon: Option<Daemon>,
     /// Its root_dir.
     pub folder: tempfile::TempDir,
@@ -73,33 +74,33 @@ pub struct Master {
     pub publish_port: u16,
     /// Request port.
     pub ret_port: u16,
-    /// What the daemon logs (`-l`). A test that fails shows it; what is measured logs as in production.
+    /// The daemon's log level (`-l`). A failing test shows the log; benchmarks use the level of production.
     pub log_level: &'static str,
     kind: Kind,
 }
 
 impl Master {
-    /// A Brine master with this additional configuration (YAML), up and listening.
+    /// Starts a Brine master with this additional configuration (YAML) and waits until it listens.
     pub fn start(config: &str) -> Self {
         Self::start_kind(Kind::Brine, config)
     }
 
-    /// A master of either kind.
+    /// Starts a master of either kind.
     ///
     /// # Panics
-    /// Where it does not come up.
+    /// If it does not start.
     pub fn start_kind(kind: Kind, config: &str) -> Self {
         let mut master = Self::prepare(kind, config);
         master.up();
         master
     }
 
-    /// The folder and configuration of a master that does not run yet.
+    /// Makes the folder and the configuration of a master without starting it.
     ///
     /// # Panics
-    /// Where the folder cannot be made.
+    /// If the folder cannot be made.
     pub fn prepare(kind: Kind, config: &str) -> Self {
-        // Short, because the path of a unix socket has 107 characters at most.
+        // A short path, because the path of a unix socket has 107 characters at most.
         let folder = tempfile::Builder::new().prefix("brine-m").tempdir_in("/tmp").expect("a temporary folder");
         let [publish_port, ret_port] = free_ports();
         let dir = folder.path().display();
@@ -118,7 +119,7 @@ impl Master {
     /// Starts the daemon and waits until it listens.
     ///
     /// # Panics
-    /// Where it does not come up.
+    /// If it does not start.
     pub fn up(&mut self) {
         let log = self.path("master.out");
         let words = ["-c", &self.conf(), "-l", self.log_level];
@@ -135,26 +136,26 @@ impl Master {
         assert!(daemon.pid() > 0);
     }
 
-    /// Ends the daemon as an operator does.
+    /// Ends the daemon like an operator.
     pub fn stop(&mut self) {
         if let Some(mut daemon) = self.daemon.take() {
             daemon.terminate();
         }
     }
 
-    /// Ends it as a crash does.
+    /// Kills the daemon as in a crash.
     pub fn kill(&mut self) {
         if let Some(mut daemon) = self.daemon.take() {
             daemon.kill();
         }
     }
 
-    /// A path under its root_dir.
+    /// Returns a path below its root_dir.
     pub fn path(&self, relative: &str) -> PathBuf {
         self.folder.path().join(relative)
     }
 
-    /// Its configuration folder.
+    /// Returns its configuration folder.
     pub fn conf(&self) -> String {
         self.path("conf").display().to_string()
     }
@@ -162,11 +163,11 @@ impl Master {
     /// Writes a file into the base environment of its file server.
     ///
     /// # Panics
-    /// Where it cannot be written.
+    /// If it cannot be written.
     pub fn serve(&self, relative: &str, content: &[u8]) {
         let path = self.path("srv/salt").join(relative);
         std::fs::create_dir_all(path.parent().expect("a file in a folder")).expect("our own folder");
-        // As an editor or a deployment does: whole or not at all.
+        // Written atomically, like an editor or a deployment.
         let draft = path.with_extension("draft");
         std::fs::write(&draft, content).expect("our own folder");
         std::fs::rename(&draft, &path).expect("our own folder");
@@ -190,10 +191,10 @@ impl Master {
         self.command("salt", args)
     }
 
-    /// Starts a job and does not wait for it; its jid.
+    /// Starts a job without waiting for it. Returns its jid.
     ///
     /// # Panics
-    /// Where there is no jid.
+    /// If there is no jid.
     pub fn start_job(&self, args: &[&str]) -> String {
         let mut all = vec!["--async"];
         all.extend(args);
@@ -201,10 +202,10 @@ impl Master {
         output.stdout.trim().rsplit(' ').next().expect("a jid at the end of the line").to_owned()
     }
 
-    /// The JSON return of one minion.
+    /// Runs a job and returns one minion's return as JSON.
     ///
     /// # Panics
-    /// Where there is none.
+    /// If there is none.
     pub fn json(&self, minion: &str, args: &[&str]) -> serde_json::Value {
         let mut all = vec!["--out=json", "--static", minion];
         all.extend(args);
@@ -225,17 +226,17 @@ impl Master {
     /// Starts a minion of either kind, accepts its key and waits for its start event.
     ///
     /// # Panics
-    /// Where it does not come up.
+    /// If it does not start.
     pub fn minion_kind(&self, kind: Kind, id: &str, config: &str) -> Minion {
         let mut minion = Minion::prepare(kind, id, self.ret_port, config);
         self.accept(&mut minion);
         minion
     }
 
-    /// Starts a minion that was prepared, accepts its key and waits for its start event.
+    /// Starts a prepared minion, accepts its key and waits for its start event.
     ///
     /// # Panics
-    /// Where it does not come up.
+    /// If it does not start.
     pub fn accept(&self, minion: &mut Minion) {
         let events = self.events();
         minion.up();
@@ -252,20 +253,20 @@ impl Master {
 pub struct Minion {
     /// Its id.
     pub id: String,
-    /// The running daemon; none after a kill. It ends before its folder goes, and shows its log.
+    /// The running daemon. None after a kill. It ends before its folder is removed, and prints its log.
     pub daemon: Option<Daemon>,
     /// Its root_dir.
     pub folder: tempfile::TempDir,
-    /// What the daemon logs (`-l`).
+    /// The daemon's log level (`-l`).
     pub log_level: &'static str,
     kind: Kind,
 }
 
 impl Minion {
-    /// The folder and configuration of a minion that does not run yet.
+    /// Makes the folder and the configuration of a minion without starting it.
     ///
     /// # Panics
-    /// Where the folder cannot be made.
+    /// If the folder cannot be made.
     pub fn prepare(kind: Kind, id: &str, master_port: u16, config: &str) -> Self {
         let folder = tempfile::Builder::new().prefix("brine-n").tempdir_in("/tmp").expect("a temporary folder");
         std::fs::create_dir_all(folder.path().join("conf")).expect("our own folder");
@@ -280,7 +281,7 @@ impl Minion {
         Self { id: id.to_owned(), folder, log_level: "debug", kind, daemon: None }
     }
 
-    /// Whose programs it is made of.
+    /// Returns the implementation whose programs run.
     pub const fn kind(&self) -> Kind {
         self.kind
     }
@@ -293,34 +294,34 @@ impl Minion {
             Some(Daemon::start(&self.kind.program("salt-minion"), &["-c", &conf, "-l", self.log_level], &log));
     }
 
-    /// Ends it as a crash does.
+    /// Kills the daemon as in a crash.
     pub fn kill(&mut self) {
         if let Some(mut daemon) = self.daemon.take() {
             daemon.kill();
         }
     }
 
-    /// Ends it as an operator does.
+    /// Ends the daemon like an operator.
     pub fn stop(&mut self) {
         if let Some(mut daemon) = self.daemon.take() {
             daemon.terminate();
         }
     }
 
-    /// The running daemon.
+    /// Returns the running daemon.
     ///
     /// # Panics
-    /// Where none runs.
+    /// If none runs.
     pub fn running(&self) -> &Daemon {
         self.daemon.as_ref().expect("the minion runs")
     }
 
-    /// Its configuration folder.
+    /// Returns its configuration folder.
     pub fn conf(&self) -> String {
         self.path("conf").display().to_string()
     }
 
-    /// A path under its root_dir.
+    /// Returns a path below its root_dir.
     pub fn path(&self, relative: &str) -> PathBuf {
         self.folder.path().join(relative)
     }
@@ -333,10 +334,10 @@ impl Minion {
         run(&self.kind.program("salt-call"), &all)
     }
 
-    /// Process id of its executor.
+    /// Returns the process id of its executor.
     ///
     /// # Panics
-    /// Where it has none.
+    /// If it has none.
     pub fn executor(&self) -> u32 {
         let is_executor = |pid: &u32| {
             let name =

@@ -1,5 +1,5 @@
-//! C: bindings by wit-bindgen, compiled by the clang in zig with its WASI libc, made a component by wit-component. The same sources give
-//! the same bytes wherever they are.
+//! C: bindings by wit-bindgen, compiled by zig's clang with its WASI libc, and made a component by wit-component. The
+//! same sources give the same bytes in every folder.
 
 use std::ffi::OsString;
 use std::fs;
@@ -14,7 +14,7 @@ use crate::{file, tool};
 
 pub(super) struct C;
 
-/// The file with the world's functions. All of its folder is compiled.
+/// The file with the world's functions. The build compiles all files in its folder.
 const MAIN: &str = "src/module.c";
 
 const VERSION: &str = "0.17.0";
@@ -23,10 +23,10 @@ const SIZE: &str = "101 MB to fetch, 290 MB on disk; the first build makes its l
 const REQUIREMENTS: &str = "ziglang==0.17.0 \
     --hash=sha256:97079827064a7492cce5541ceb438ae8003ce1e54e399676da2d62fb7a5dc08b \
     --hash=sha256:d2804f94f54f7fcf8169f4b212a619ad688a4e2e6592e976f0cf2e58e2cd8af3\n";
-/// What is for other systems, below zig's folder `lib`: 180 MB.
+/// Parts of zig's folder `lib` for other systems: 180 MB.
 const UNUSED: [&str; 8] =
     ["docs", "libtsan", "libcxx", "libc/mingw", "libc/glibc", "libc/darwin", "libc/freebsd", "libc/netbsd"];
-/// Of the folders of headers, those whose names begin so stay.
+/// Prefixes of the folders of headers that stay.
 const HEADERS: [&str; 2] = ["wasm", "generic-musl"];
 
 impl Language for C {
@@ -68,16 +68,16 @@ impl Language for C {
     fn build(&self, project: &Project) -> Result<Vec<u8>, Failure> {
         let tool = tool::installed("ziglang", VERSION, SIZE, install)?;
         let sources = sources(&project.dir.join("src"))?;
-        // There to stay: an editor looks for the header.
+        // The bindings stay, because an editor needs the header.
         let folder = project.dir.join("bindings");
         let bindings = bindings(&project.wit, &folder)?;
 
         let (core, cache) = (project.scratch.join("core.wasm"), tool.join("cache"));
         let mut command = tool::command(tool.join("lib/ziglang/zig"));
-        // Names of files get into the result where sources ask for them (`assert`): as they are seen from the module's folder.
+        // `assert` writes file names into the result. They are relative to the module's folder.
         command.current_dir(&project.dir).env("ZIG_GLOBAL_CACHE_DIR", &cache).env("ZIG_LOCAL_CACHE_DIR", &cache);
         command.args(["cc", "--target=wasm32-wasi", "-mexec-model=reactor", "-std=c17", "-Os", "-Wall", "-Wextra"]);
-        // Names of functions stay, so that a trap's backtrace says where.
+        // Function names stay, so that a trap's backtrace is useful.
         command.args(["-Wl,--strip-debug", "-Isrc", "-Ibindings"]);
         command.args(sources.iter().chain(&bindings).map(|path| seen(&project.dir, path))).arg("-o").arg(&core);
         let hint = format!("remove {} and build again", tool.display());
@@ -102,7 +102,7 @@ fn install(dir: &Path) -> Result<(), Failure> {
     tool::pip(dir, REQUIREMENTS)?;
     let lib = dir.join("lib/ziglang/lib");
     for name in UNUSED {
-        // What is not there any more takes no room.
+        // The folder may already be missing.
         let _ = fs::remove_dir_all(lib.join(name));
     }
     for entry in fs::read_dir(lib.join("libc/include")).into_iter().flatten().flatten() {
@@ -114,7 +114,7 @@ fn install(dir: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The C files of a folder, in the order of their names.
+/// Returns the C files of a folder, sorted by name.
 fn sources(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let unreadable = |error: std::io::Error| Failure::unreadable(folder, error);
     let mut sources = Vec::new();
@@ -128,7 +128,7 @@ fn sources(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     Ok(sources)
 }
 
-/// Writes header, code and type information for the world; what of it is compiled and linked.
+/// Writes header, code and type information for the world. Returns the files to compile and link.
 fn bindings(wit: &Wit, folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     fs::create_dir_all(folder).map_err(|error| Failure::unwritable(folder, error))?;
     let mut files = Files::default();
@@ -145,7 +145,7 @@ fn bindings(wit: &Wit, folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     Ok(linked)
 }
 
-/// A path as it is seen from the folder.
+/// Returns a path relative to the folder.
 fn seen(folder: &Path, path: &Path) -> OsString {
     path.strip_prefix(folder).unwrap_or(path).into()
 }

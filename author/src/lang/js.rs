@@ -1,5 +1,5 @@
-//! JavaScript: componentize-js puts SpiderMonkey and `module.js` into a module, wit-component makes it a component. All that the
-//! engine has of WASI is off, so that a module asks for what its WIT imports and nothing else.
+//! JavaScript: componentize-js builds SpiderMonkey and `module.js` into a module, and wit-component makes it a
+//! component. The engine's WASI is disabled, so that a module imports only what its WIT imports.
 
 use std::fmt::Write;
 use std::fs;
@@ -19,8 +19,8 @@ const MAIN: &str = "module.js";
 
 const VERSION: &str = "0.23.0";
 const SIZE: &str = "25 MB to fetch, 45 MB on disk";
-/// What npm installs. componentize-js names jco and weval as dependencies, 315 MB, for what wit-component does here and for a mode
-/// that is not used: packages of a few lines stand in for them.
+/// The packages for npm. componentize-js depends on jco and weval, 315 MB, for what wit-component does here and for an
+/// unused mode. Stubs of a few lines replace them.
 const PACKAGES: [(&str, &str); 7] = [
     ("package.json", include_str!("js/package.json")),
     ("package-lock.json", include_str!("js/package-lock.json")),
@@ -30,7 +30,7 @@ const PACKAGES: [(&str, &str); 7] = [
     ("weval/package.json", include_str!("js/weval/package.json")),
     ("weval/index.js", include_str!("js/weval/index.js")),
 ];
-/// Files of a module's WIT, at most.
+/// Upper bound on the files of a module's WIT.
 const MAX_FILES: usize = 1_000;
 /// Engines for other modes of componentize-js, 26 MB.
 const UNUSED: [&str; 3] =
@@ -70,7 +70,7 @@ impl Language for Js {
 
     fn build(&self, project: &Project) -> Result<Vec<u8>, Failure> {
         let tool = tool::installed("componentize-js", VERSION, SIZE, install)?;
-        // It reads sources below the folder that it is started in, and WIT without links.
+        // componentize-js reads sources below its working directory, and WIT without symbolic links.
         let work = tempfile::Builder::new().prefix(".build-").tempdir_in(&project.dir);
         let work = work.map_err(|error| Failure::unwritable(&project.dir, error))?;
         let (entry, wit) = (work.path().join("entry.js"), project.scratch.join("wit"));
@@ -107,14 +107,14 @@ fn install(dir: &Path) -> Result<(), Failure> {
         Failure::failed(format!("{failure}\n  is registry.npmjs.org, or the registry that .npmrc names, within reach?"))
     })?;
     for name in UNUSED {
-        // Whether it is there is its version's business.
+        // Whether the file exists depends on the version.
         let _ = fs::remove_file(dir.join("node_modules/@bytecodealliance/componentize-js/lib").join(name));
     }
     let _ = fs::remove_dir_all(&downloads);
     Ok(())
 }
 
-/// Copies a folder of WIT, what its links lead to instead of the links.
+/// Copies a folder of WIT, with symbolic links replaced by their targets.
 fn copy(from: &Path, to: &Path, left: &mut usize) -> std::io::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
@@ -130,7 +130,7 @@ fn copy(from: &Path, to: &Path, left: &mut usize) -> std::io::Result<()> {
     Ok(())
 }
 
-/// What the component begins with: it imports `module.js` and exports what the world does.
+/// Returns the component's entry point, which imports `module.js` and exports the world's functions.
 fn entry_of(wit: &Wit) -> String {
     let mut entry = String::from("import * as module from '../module.js';\n");
     let world = &wit.resolve.worlds[wit.world];
@@ -164,13 +164,13 @@ fn entry_of(wit: &Wit) -> String {
             }
             WorldItem::Type { .. } => continue,
         };
-        // A name that is a word of the language is exported under it, but is no variable's.
+        // A reserved word of the language can be an export's name but not a variable's.
         let _ = write!(entry, "const {name}_ = {value};\nexport {{ {name}_ as {name} }};\n");
     }
     entry
 }
 
-/// `list-all` is `listAll` in JavaScript.
+/// Converts `list-all` to `listAll`.
 fn camel_case(name: &str) -> String {
     let mut words = name.split('-');
     let mut text = words.next().unwrap_or_default().to_ascii_lowercase();

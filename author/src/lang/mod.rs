@@ -1,27 +1,29 @@
-//! What `salt-module` has to know of a language, and nothing else does.
+//! The languages of `salt-module`: everything that is specific to one language.
 //!
-//! # What a language gives
+//! # Implementing a language
 //!
-//! A file here (`rust.rs`, `python.rs`, `js.rs`, `c.rs`) with one `Language`, and a folder of templates
-//! (`author/templates/<lang>/`). The frame (`new.rs`, `build.rs`) does everything else:
+//! A language is a file here (`rust.rs`, `python.rs`, `js.rs`, `c.rs`) with one `Language`, and a folder of templates
+//! (`author/templates/<lang>/`). The frame (`new.rs`, `build.rs`) does the rest:
 //!
-//! - **before** [`Language::build`]: finds which language a folder is in ([`Language::project_file`]), lays the host's WIT down
-//!   under `wit/deps/`, reads the WIT and finds the world;
-//! - **after** it: puts the doc comments and the version of the WIT into the component, checks that minions will take it, writes
-//!   `NAME.wasm` (NAME is the world's name in snake_case), signs it, and says what it is and asks for.
+//! - **before** [`Language::build`]: detects the language of a folder ([`Language::project_file`]), copies the host's
+//!   WIT to `wit/deps/`, reads the WIT and finds the world;
+//! - **afterwards**: writes the doc comments and the version of the WIT into the component, checks that minions will
+//!   accept it, writes `NAME.wasm` (NAME is the world's name in snake_case), signs it, and prints what it is and what
+//!   it asks for.
 //!
-//! So `build` gets a [`Project`] and returns the bytes of a component of that world. If its compiler makes a core module with
-//! `component-type` sections in it, as wit-bindgen's do, [`componentize`] makes the component. Rules:
+//! So `build` gets a [`Project`] and returns the bytes of a component of that world. If its compiler makes a core
+//! module with `component-type` sections, as wit-bindgen's do, [`componentize`] makes the component. Rules:
 //!
-//! - Programs are started with [`crate::tool`] only. A compiler whose errors are the author's runs with [`tool::run`], so that
-//!   they are seen as they come; a tool that has nothing to say to the author with [`tool::quiet`].
-//! - Pinned tools live in `${XDG_CACHE_HOME:-~/.cache}/brine/tools/NAME-VERSION`: [`tool::installed`] makes that folder once.
-//! - The same files give the same bytes wherever the folder is, as far as the language can.
-//! - What goes wrong is a [`Failure`] that says what to do: the exact command where there is one.
+//! - Programs are started only with [`crate::tool`]. A compiler whose errors concern the author runs with
+//!   [`tool::run`], which shows them at once; other tools run with [`tool::quiet`].
+//! - Pinned tools are in `${XDG_CACHE_HOME:-~/.cache}/brine/tools/NAME-VERSION`; [`tool::installed`] makes that folder
+//!   once.
+//! - The same files give the same bytes in every folder, as far as the language permits.
+//! - An error is a [`Failure`] with a remedy, if possible an exact command.
 //!
-//! Templates are files with `{{name}}` (`disk_report`: the module), `{{kebab}}` (`disk-report`: its world and package in WIT),
-//! `{{camel}}` (`diskReport`), `{{pascal}}` (`DiskReport`), in their paths too. `wit/world.wit` comes from the frame
-//! (`templates/world.wit`), so that the first module is the same in all languages: one function `world(name)`.
+//! Templates are files with `{{name}}` (`disk_report`: the module), `{{kebab}}` (`disk-report`: its world and package
+//! in WIT), `{{camel}}` (`diskReport`), `{{pascal}}` (`DiskReport`), in their paths too. `wit/world.wit` comes from the
+//! frame (`templates/world.wit`), so that the first module is the same in all languages: one function `world(name)`.
 
 mod c;
 mod js;
@@ -49,40 +51,41 @@ pub(crate) enum Lang {
     C,
 }
 
-/// A module's folder, read and ready to build.
+/// A module's folder, ready to build.
 pub(crate) struct Project {
-    /// Absolute.
+    /// The folder; absolute.
     pub(crate) dir: PathBuf,
-    /// What [`Language::project_file`] found.
+    /// The file found by [`Language::project_file`].
     pub(crate) file: PathBuf,
-    /// `wit/` with `deps/`, read.
+    /// The parsed `wit/` with `deps/`.
     pub(crate) wit: Wit,
-    /// The module's name: the world's, in snake_case.
+    /// The module's name: the world's name in snake_case.
     pub(crate) name: ModuleName,
-    /// An empty folder for what is needed only now; gone afterwards.
+    /// An empty folder for temporary files, removed afterwards.
     pub(crate) scratch: PathBuf,
 }
 
-/// See the top of this file.
+/// A language; the module's documentation has the rules.
 pub(crate) trait Language: Sync {
-    /// As people write it: `JavaScript`.
+    /// Returns the language's usual name: `JavaScript`.
     fn title(&self) -> &'static str;
-    /// The file that makes a folder a module in this language: `Cargo.toml`, `module.py`, `module.js`, `src/module.c`. None: it is another's.
+    /// Returns the file that identifies a folder of this language: `Cargo.toml`, `module.py`, `module.js`,
+    /// `src/module.c`. None if the folder is not of this language.
     fn project_file(&self, dir: &Path) -> Option<PathBuf>;
-    /// What [`Self::project_file`] looks for, for an error: `Cargo.toml`.
+    /// Returns the name of the file that [`Self::project_file`] looks for, for an error: `Cargo.toml`.
     fn looks_for(&self) -> &'static str;
-    /// Files of a new module: path in its folder, text.
+    /// Returns the files of a new module: path in its folder, text.
     fn template(&self) -> &'static [(&'static str, &'static str)];
-    /// What an author changes first, and what for: `("src/lib.rs", "what they do")`.
+    /// Returns the files that an author changes first, with their purpose: `("src/lib.rs", "what they do")`.
     fn tour(&self) -> &'static [(&'static str, &'static str)];
-    /// The command that runs the new module's own test.
+    /// Returns the command that runs the new module's own test.
     fn test_command(&self) -> &'static str;
-    /// The component.
+    /// Builds the component.
     fn build(&self, project: &Project) -> Result<Vec<u8>, Failure>;
 }
 
 impl Lang {
-    /// In the order in which a folder is asked whose it is.
+    /// The languages in the order of detection.
     pub(crate) const ALL: [Self; 4] = [Self::Rust, Self::Js, Self::Python, Self::C];
 
     pub(crate) fn language(self) -> &'static dyn Language {
@@ -94,7 +97,7 @@ impl Lang {
         }
     }
 
-    /// The language of a folder and the file that says so.
+    /// Returns the language of a folder and the file that identifies it.
     pub(crate) fn of(dir: &Path) -> Result<(Self, PathBuf), Failure> {
         let found = Self::ALL.into_iter().find_map(|lang| Some((lang, lang.language().project_file(dir)?)));
         found.ok_or_else(|| {
@@ -111,7 +114,7 @@ impl Lang {
     }
 }
 
-/// Makes a component of a core module that carries what wit-bindgen put into it; a component stays what it is.
+/// Makes a component of a core module with wit-bindgen's sections. A component is returned unchanged.
 pub(crate) fn componentize(module: Vec<u8>) -> Result<Vec<u8>, Failure> {
     if wasmparser::Parser::is_component(&module) {
         return Ok(module);

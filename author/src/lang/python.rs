@@ -1,5 +1,5 @@
-//! Python: componentize-py puts CPython and `module.py` into a component. WASI is stubbed out, so that a module asks for what
-//! its WIT imports and nothing else.
+//! Python: componentize-py builds CPython and `module.py` into a component. WASI is stubbed out, so that a module
+//! imports only what its WIT imports.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,9 +21,9 @@ const SIZE: &str = "17 MB to fetch, 47 MB on disk";
 const REQUIREMENTS: &str = "componentize-py==0.25.1 \
     --hash=sha256:8623cd8cab8453cb0cd8bf03f3c7103420d06f2f3d360186a280a70a1ca5e89f \
     --hash=sha256:7b6a87c520358166843af0daa86d2312d7af4cbcbbf1e598951085cf7f2991ca\n";
-/// What the component begins with; it imports `module.py`.
+/// The component's entry point, which imports `module.py`.
 const ENTRY: &str = include_str!("python/entry.py");
-/// What componentize-py is started with: apart from the user's own packages and settings.
+/// Starts componentize-py without the user's own packages and settings.
 const START: &str =
     "import sys; sys.path.insert(0, sys.argv.pop(1)); from componentize_py import script; sys.exit(script())";
 
@@ -82,9 +82,8 @@ fn explained(failure: Failure) -> Failure {
     failure
 }
 
-/// componentize-py leaves an export behind, the interface `exports` whose `init` made the interpreter's memory. It has done its
-/// work and is no function of the module. An instance without anything in it takes its place, so that nothing is counted
-/// differently.
+/// Removes the interface `exports` that componentize-py leaves behind. Its `init` initialised the interpreter's memory
+/// at build time, and it is no function of the module. An empty instance replaces it, so that indices stay valid.
 fn without_init(wasm: Vec<u8>) -> Vec<u8> {
     const EXPORTS: u8 = 11;
     const INSTANCES: u8 = 5;
@@ -105,12 +104,12 @@ fn without_init(wasm: Vec<u8>) -> Vec<u8> {
                 }
             }
             Ok(_) => {}
-            // The reader says what is wrong with it.
+            // The component's reader reports the error.
             Err(_) => break,
         }
     }
     let Some(contents) = found else { return wasm };
-    // Before the contents: the section's kind and its length, in as many bytes as that takes.
+    // Before the contents are the section's kind and its length in LEB128.
     let Some(start) = contents.start.checked_sub(leb128(contents.len()) + 1) else { return wasm };
     if wasm.get(start) != Some(&EXPORTS) {
         return wasm;
@@ -121,7 +120,7 @@ fn without_init(wasm: Vec<u8>) -> Vec<u8> {
     out
 }
 
-/// Bytes that a number of this size is written in.
+/// Returns the number of bytes of a number in LEB128.
 fn leb128(number: usize) -> usize {
     (usize::BITS - number.leading_zeros()).div_ceil(7).max(1) as usize
 }

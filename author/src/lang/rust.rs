@@ -61,7 +61,7 @@ impl Language for Rust {
     }
 }
 
-/// rustc's std for the target: without it the compiler's words are many and none of them helps.
+/// Checks for rustc's std for the target. Without it the compiler's errors are many and unhelpful.
 fn check_target() -> Result<(), Failure> {
     let mut rustc = tool::command(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
     rustc.args(["--print", "target-libdir", "--target", TARGET]);
@@ -72,19 +72,20 @@ fn check_target() -> Result<(), Failure> {
     Err(Failure::failed(format!("this Rust cannot build for {TARGET} yet: run `rustup target add {TARGET}`")))
 }
 
-/// No path of this machine gets into the module: the same source is the same module in every folder.
+/// Returns flags that keep this machine's paths out of the module, so that the same source gives the same module in
+/// every folder.
 fn flags(dir: &Path) -> String {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo"))).unwrap_or_default();
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| dir.join("target"), PathBuf::from);
-    // The last one that fits counts, and the target is in the folder.
+    // The last matching map applies, and the target folder is inside the module's folder.
     let maps = [(home.as_path(), "/cargo"), (dir, "/module"), (target.as_path(), "/target")];
     let own = std::env::var("CARGO_ENCODED_RUSTFLAGS").ok().filter(|flags| !flags.is_empty());
     let maps = maps.into_iter().map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display()));
     own.into_iter().chain(maps).collect::<Vec<_>>().join("\u{1f}")
 }
 
-/// The last library of WebAssembly that cargo says it made.
+/// Returns the last WebAssembly library in cargo's messages.
 fn artifact(messages: &str) -> Option<PathBuf> {
     let messages = messages.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
     let files = messages

@@ -18,7 +18,7 @@ use wasmtime_wasi::{FsPerms, OpenMode};
 
 use crate::narrower::Narrower;
 
-/// Characters of a path in a message.
+/// Upper bound on the characters of a path in a message.
 const MAX_PATH: usize = 300;
 
 /// A granted directory, opened if possible.
@@ -26,9 +26,9 @@ const MAX_PATH: usize = 300;
 pub struct Opened {
     /// The path of the grant: absolute, without `.` and `..`.
     pub path: String,
-    /// The open directory; none if it could not be opened.
+    /// The open directory. None if it could not be opened.
     pub dir: Option<Dir>,
-    /// Why the directory is not open, and whether the reason is that it does not exist.
+    /// Why the directory is not open, and whether it is because the directory does not exist.
     left_out: Option<(String, bool)>,
 }
 
@@ -55,13 +55,13 @@ impl Opened {
         }
     }
 
-    /// Whether the directory exists but could not be opened.
+    /// Checks whether the directory exists but could not be opened.
     #[must_use]
     pub fn is_refused(&self) -> bool {
         self.left_out.as_ref().is_some_and(|(_, missing)| !missing)
     }
 
-    /// Why a granted directory is left out: the rest of a sentence that begins with its path.
+    /// Returns why a granted directory is left out: the rest of a sentence that begins with its path.
     #[must_use]
     pub fn why_left_out(&self) -> Option<String> {
         let (why, _) = self.left_out.as_ref()?;
@@ -101,29 +101,29 @@ impl Directories {
         (Self { opened, narrower: Arc::new(narrower) }, lines)
     }
 
-    /// The read-only grants within writable ones, if there are any.
+    /// Returns the read-only grants within writable ones, if there are any.
     #[must_use]
     pub fn narrower(&self) -> Option<Arc<Narrower>> {
         (!self.narrower.is_empty()).then(|| Arc::clone(&self.narrower))
     }
 
-    /// The paths of the directories that are left out, each with the rest of a sentence that says why.
+    /// Returns the paths of the directories that are left out, each with the rest of a sentence that says why.
     pub fn left_out(&self) -> impl Iterator<Item = (&str, String)> {
         self.opened.iter().filter_map(|opened| Some((opened.path.as_str(), opened.why_left_out()?)))
     }
 
-    /// The open directories with their paths.
+    /// Returns the open directories with their paths.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Dir)> {
         self.opened.iter().filter_map(|opened| Some((opened.path.as_str(), opened.dir.as_ref()?)))
     }
 
-    /// Whether `file` is the granted root of the file system. Below the root, absolute links keep their meaning.
+    /// Checks whether `file` is the granted root of the file system. Below the root, absolute links keep their meaning.
     #[must_use]
     pub fn is_root(&self, file: &Arc<File>) -> bool {
         self.iter().any(|(path, dir)| path == "/" && Arc::ptr_eq(&dir.dir, file))
     }
 
-    /// Why a path is not accessible, if a directory that is left out contains the path or lies below it.
+    /// Returns why a path is not accessible, if a directory that is left out contains the path or lies below it.
     #[must_use]
     pub fn why_not(&self, path: &str) -> Option<String> {
         let concerned = |of: &str| below(path, of).is_some() || below(of, path).is_some();
@@ -131,8 +131,8 @@ impl Directories {
         Some(format!("{} cannot be seen: {} {why}", brine_text::short(path, MAX_PATH), brine_text::short(of, MAX_PATH)))
     }
 
-    /// The granted directories that may contain a path of the host, the innermost first, each with the rest of the
-    /// path.
+    /// Returns the granted directories that may contain a path of the host, the innermost first, each with the rest of
+    /// the path.
     #[must_use]
     pub fn around(&self, path: &str) -> Vec<(&Opened, String)> {
         let mut found: Vec<_> =
@@ -142,7 +142,8 @@ impl Directories {
     }
 }
 
-/// The path below a directory: `/srv/app/x` below `/srv/app` is `x`. Compares text only; the kernel resolves `..`.
+/// Returns the path below a directory: `/srv/app/x` below `/srv/app` is `x`. Compares text only; the kernel resolves
+/// `..`.
 fn below(path: &str, directory: &str) -> Option<String> {
     let rest = match path.strip_prefix(directory.trim_end_matches('/'))? {
         "" if directory != "/" || path.is_empty() => (!path.is_empty()).then_some("")?,
@@ -152,18 +153,18 @@ fn below(path: &str, directory: &str) -> Option<String> {
     Some(if rest.is_empty() { ".".to_owned() } else { rest.to_owned() })
 }
 
-/// The directory whose grant would let this path be read.
+/// Returns the directory whose grant would allow reading this path.
 #[must_use]
 pub fn directory_of(path: &str) -> &str {
     match Path::new(path).parent().and_then(Path::to_str) {
         Some(parent) if path.starts_with('/') && !matches!(parent, "" | "/") => parent,
-        // A grant of `/` is seldom meant.
+        // A grant of `/` is seldom intended.
         _ if path.starts_with('/') && path != "/" => path.trim_end_matches('/'),
         _ => "/",
     }
 }
 
-/// The message about a path outside of every granted directory.
+/// Returns the message about a path outside every granted directory.
 #[must_use]
 pub fn not_granted(module: &str, path: &str) -> String {
     format!("{} is in no directory that was granted to module {module}", brine_text::short(path, MAX_PATH))

@@ -1,4 +1,4 @@
-//! What a call has of files: the directories that it was granted, what it may write, what it has open.
+//! A call's access to files: its granted directories, its budget for writes, its open files.
 
 use std::any::Any;
 use std::io;
@@ -12,35 +12,37 @@ use crate::budget::Budget;
 use crate::directories::Directories;
 use crate::failure::HostFailure;
 
-/// Files and sockets that one guest may have open. The directories that it was granted come on top, and are few.
+/// Upper bound on the files and sockets that one guest may have open, in addition to its few granted directories.
 const MAX_OPEN: usize = 100;
 
-/// What part of the files that the process may have open is not for guests: it takes in modules as open files.
+/// One part in so many of the process's open files is reserved, because modules arrive as open files.
 const RESERVED: u64 = 8;
 
-/// What a call has of files.
+/// A call's access to files.
 #[derive(Default)]
 pub struct Files {
-    /// What it was granted, opened where it imports this.
+    /// The granted directories, opened if the module imports the file system.
     pub directories: Directories,
-    /// What it may still write and make.
+    /// The bytes that it may still write and the files that it may still create.
     pub budget: Arc<Budget>,
-    /// What it has open itself. Streams keep a file open when its descriptor is gone, so it is the files that are counted.
+    /// The files that the guest has opened. A stream keeps its file open after the descriptor is dropped, so files are
+    /// counted and not descriptors.
     open: Vec<Weak<dyn Any + Send + Sync>>,
     pub(crate) ctx: WasiFilesystemCtx,
 }
 
 impl Files {
-    /// Of a module's call.
+    /// Makes the access of a call of this module.
     #[must_use]
     pub fn new(module: &Arc<str>, limits: &Limits) -> Self {
         Self { budget: Arc::new(Budget::new(module, limits)), ..Self::default() }
     }
 
-    /// Whether there is room for one more beside so many sockets.
+    /// Checks that the guest may open one more file in addition to `sockets` open sockets.
     ///
     /// # Errors
-    /// There is none.
+    ///
+    /// The guest's limit or the process's limit is reached.
     pub fn room(&mut self, sockets: usize) -> Result<(), HostFailure> {
         if self.open.len() + sockets >= MAX_OPEN {
             self.open.retain(|open| open.strong_count() > 0);
@@ -48,7 +50,7 @@ impl Files {
         if self.open.len() + sockets >= MAX_OPEN {
             return Err(HostFailure::TooManyOpen(MAX_OPEN));
         }
-        // The next number is the lowest that is free, so it tells how many are taken.
+        // A new descriptor gets the lowest free number, which shows how many are in use.
         static CEILING: LazyLock<u64> = LazyLock::new(|| {
             let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX);
             limit - limit / RESERVED
@@ -60,7 +62,7 @@ impl Files {
         }
     }
 
-    /// Counts a file that was opened.
+    /// Counts an opened file.
     pub(crate) fn add<T: Send + Sync + 'static>(&mut self, file: &Arc<T>) {
         let weak = Arc::downgrade(file);
         self.open.push(weak);

@@ -20,12 +20,12 @@ pub const MAX_RESOURCES: usize = 256;
 /// Upper bound on the handles of a guest, to host resources and to its own.
 pub const MAX_HANDLES: usize = 1_000;
 
-/// Bytes of randomness for one call. Keys and seeds are far smaller; the host makes them.
+/// Upper bound on the random bytes of one call. Keys and seeds are far smaller. The host generates them.
 const MAX_RANDOM: u64 = 64 << 10;
 
 /// The data of an instance's store.
 pub struct Guest {
-    /// The line to the minion.
+    /// The call's connection to the minion.
     pub line: Arc<Line>,
     /// The job.
     pub context: JobContext,
@@ -54,7 +54,7 @@ pub struct Guest {
 }
 
 impl Guest {
-    /// The data for one call.
+    /// Makes the data for one call.
     #[must_use]
     pub fn new(line: Arc<Line>, module: &Arc<str>, run: &mut Run) -> Self {
         let (context, limits) = (std::mem::take(&mut run.context), &run.limits);
@@ -96,7 +96,7 @@ impl Guest {
         Ok(answer)
     }
 
-    /// Sends a request to the minion's broker. Pass the reply to [`answered`].
+    /// Sends a request to the minion's broker. The caller passes the reply to [`answered`].
     ///
     /// # Errors
     /// When the limit on host calls is used up. The inner error says that the request is too large.
@@ -111,7 +111,7 @@ impl Guest {
         Ok(Ok(self.line.ask(self.host_calls, op)))
     }
 
-    /// As [`Guest::ask`], for functions that return no error: the guest ends.
+    /// Like [`Guest::ask`], for functions that return no error: on failure the guest ends.
     ///
     /// # Errors
     /// When the broker has no result.
@@ -139,7 +139,7 @@ impl WasiView for Guest {
 }
 
 impl Guest {
-    /// The addresses that the guest may connect to.
+    /// Returns the addresses that the guest may connect to.
     pub fn network(&mut self) -> Arc<Network> {
         Arc::clone(self.network.get_or_insert_with(|| Arc::new(Network::new(&self.rules))))
     }

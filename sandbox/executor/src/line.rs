@@ -1,4 +1,5 @@
-//! What a call and the socket's loop share: what the call asks of the minion, and what the minion tells it.
+//! The state that a call and the socket's loop share: the call's requests to the minion, and the minion's messages to
+//! it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,34 +11,34 @@ use crate::activity::Activity;
 use crate::failure::HostFailure;
 use crate::ticker::Hurry;
 
-/// A log line's longest, in bytes; the rest of it is "…".
+/// Upper bound on the bytes of a log line. A longer line ends in "…".
 const MAX_LINE: usize = 1_024;
-/// What a line counts for beside its text, so that empty ones are bounded too.
+/// Added to each line's length, so that the number of empty lines is bounded too.
 const LINE_OVERHEAD: u64 = 32;
-/// Of the last line, what an error shows.
+/// Characters of the last line that an error shows.
 const LAST_LINE: usize = 200;
 
 pub(crate) fn wide(size: usize) -> u64 {
     u64::try_from(size).unwrap_or(u64::MAX)
 }
 
-/// What of the memory for all jobs is a call's.
+/// A call's share of the memory for all jobs.
 #[derive(Debug, Default)]
 struct Ledger {
-    /// None: its limit.
+    /// The memory it may hold before it must ask. None: its whole limit.
     lease: Option<u64>,
     held: u64,
-    /// Where the minion's answer goes.
+    /// Where to send the minion's answer to a request for more.
     asks: Option<oneshot::Sender<Result<(), String>>>,
 }
 
-/// What a call and the socket's loop share.
+/// The state that a call and the socket's loop share.
 #[derive(Debug)]
 pub struct Line {
     call: u64,
-    /// Something in `state` changed that the call has to see to.
+    /// Notified when `state` changes in a way that the call must handle.
     pub changed: Arc<Notify>,
-    /// Whether it computes or waits.
+    /// Whether the call computes or waits.
     pub activity: Arc<Activity>,
     long: AtomicBool,
     state: Mutex<LineState>,
@@ -47,8 +48,8 @@ pub struct Line {
 #[derive(Debug, Default)]
 struct LineState {
     killed: Option<(String, Hurry)>,
-    /// Messages on their way to the minion, in order: bounded by the log's budget and one request at a time, and by the resources
-    /// a guest may hold for names that it looks up.
+    /// Messages to the minion, in order. The log's budget and one request at a time bound them; look-ups of names are
+    /// bounded by the guest's resources.
     outgoing: Vec<FromExecutor>,
     waiting: Vec<(u64, oneshot::Sender<Result<ByteBuf, HostError>>)>,
     log_left: u64,
@@ -59,7 +60,7 @@ struct LineState {
 }
 
 impl Line {
-    /// For a call with so many bytes and lines of log.
+    /// Makes the state of a call with this many bytes and lines of log.
     #[must_use]
     pub fn new(call: u64, log: u64, lines: u32) -> Self {
         let state = LineState { log_left: log, lines_left: lines, ..LineState::default() };
@@ -73,7 +74,7 @@ impl Line {
         }
     }
 
-    /// The same for a call that asks before it holds more memory than this.
+    /// Sets the lease: the call asks before it holds more memory than this. None: it need not ask.
     #[must_use]
     pub fn within(self, lease: Option<u64>) -> Self {
         self.ledger().lease = lease;
@@ -84,7 +85,7 @@ impl Line {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The call is about to hold so many bytes of memory. What it has to wait for, if that is beyond its lease.
+    /// Records the bytes that the call is about to hold. Returns a receiver to wait for if they exceed the lease.
     pub fn hold(&self, bytes: u64) -> Option<oneshot::Receiver<Result<(), String>>> {
         let asked = {
             let mut ledger = self.ledger();
@@ -101,7 +102,7 @@ impl Line {
         Some(asked)
     }
 
-    /// The minion's answer to who asked for more memory.
+    /// Delivers the minion's answer to a request for more memory.
     pub fn grown(&self, refused: Option<String>) {
         let mut ledger = self.ledger();
         let Some(asks) = ledger.asks.take() else { return };
@@ -111,7 +112,7 @@ impl Line {
         let _ = asks.send(refused.map_or(Ok(()), Err));
     }
 
-    /// Gives back what the call might hold beyond the lease, if it holds no more. One that asks for more keeps what it has.
+    /// Reduces the call's lease if the call holds no more than that. A call that is asking for more keeps its lease.
     pub fn give_back(&self, lease: u64) -> bool {
         let mut ledger = self.ledger();
         let gives = ledger.lease.is_none() && ledger.held <= lease;
@@ -125,30 +126,30 @@ impl Line {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The minion wants the call to end, and the clock to hurry until it has.
+    /// Requests the end of the call. `hurry` makes the clock tick faster until then.
     pub fn kill(&self, reason: String, hurry: Hurry) {
         self.state().killed.get_or_insert((reason, hurry));
         self.changed.notify_one();
     }
 
-    /// Why the call is to end, if it is.
+    /// Returns the reason for the requested end, if there is one.
     #[must_use]
     pub fn killed(&self) -> Option<String> {
         self.state().killed.as_ref().map(|(reason, _)| reason.clone())
     }
 
-    /// The call has used more CPU than short ones do.
+    /// Records that the call has used more CPU time than short calls do.
     pub fn set_long(&self) {
         self.long.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it has.
+    /// Checks whether the call has used more CPU time than short calls do.
     #[must_use]
     pub fn is_long(&self) -> bool {
         self.long.load(Ordering::Relaxed)
     }
 
-    /// The minion answered. What nobody waits for (the call ended, or never asked) is dropped.
+    /// Delivers the minion's reply. A reply for which nothing waits is dropped.
     pub fn reply(&self, request: u64, result: Result<ByteBuf, HostError>) {
         let mut state = self.state();
         if let Some(index) = state.waiting.iter().position(|(number, _)| *number == request) {
@@ -156,7 +157,7 @@ impl Line {
         }
     }
 
-    /// Asks the minion's broker.
+    /// Sends a request to the minion's broker.
     pub fn ask(&self, request: u64, op: HostOp) -> Answer {
         let (sender, receiver) = oneshot::channel();
         let mut state = self.state();
@@ -168,13 +169,13 @@ impl Line {
         receiver
     }
 
-    /// What is to be sent now.
+    /// Takes the messages to send now.
     #[must_use]
     pub fn outgoing(&self) -> Vec<FromExecutor> {
         std::mem::take(&mut self.state().outgoing)
     }
 
-    /// Logs a text: a message for each line of it, within the budget.
+    /// Logs a text: one message for each line, within the budget.
     pub fn log(&self, level: LogLevel, text: &str) {
         let mut state = self.state();
         for line in text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line)) {
@@ -188,7 +189,7 @@ impl Line {
             let (left, lines) = (state.log_left.checked_sub(cost), state.lines_left.checked_sub(1));
             let (Some(left), Some(lines)) = (left, lines) else {
                 state.log_dropped += 1;
-                // Once over is over: what comes after would be out of order.
+                // After the first dropped line all are dropped: later lines without it would mislead.
                 state.log_left = 0;
                 continue;
             };
@@ -203,13 +204,13 @@ impl Line {
         self.changed.notify_one();
     }
 
-    /// The last line logged, for the error of a guest that gave up after it.
+    /// Returns the last logged line, for the error of a guest that gave up after it.
     #[must_use]
     pub fn last_line(&self) -> String {
         self.state().last_line.clone()
     }
 
-    /// Bytes of log written and lines dropped.
+    /// Returns the bytes of log written and the number of dropped lines.
     #[must_use]
     pub fn logged(&self) -> (u64, u64) {
         let state = self.state();
@@ -217,10 +218,13 @@ impl Line {
     }
 }
 
-/// What the broker will say.
+/// The pending reply of the broker.
 pub type Answer = oneshot::Receiver<Result<ByteBuf, HostError>>;
 
-/// What the broker said. `Denied`, no answer and one of more than `limit` bytes end the guest.
+/// Evaluates the broker's reply. The inner error is the broker's `Failed`.
+///
+/// # Errors
+/// `Denied`, a missing reply, or one of more than `limit` bytes: the guest has to end.
 pub fn answered(
     what: &'static str,
     answer: Option<Result<ByteBuf, HostError>>,

@@ -1,4 +1,4 @@
-//! The message of a failed call: one line for the operator that names the limit or the cause.
+//! Builds the message of a failed call: one line for the operator that names the limit or the cause.
 
 use brine_sandbox_wire::{FailKind, Limits, Outcome, Run};
 use wasmtime::Trap;
@@ -21,40 +21,40 @@ const FUEL_EXHAUSTED: &str = "fuel allocated for hostcalls has been exhausted";
 /// wasmtime's message when a guest exceeds its handles. This error has no type.
 const HANDLES_EXHAUSTED: &str = "store handle limit exceeded";
 
-/// A failed call. `name` is the function's whole name, as everywhere here.
+/// Returns a failed call's outcome. In this module, `name` is always the function's full name.
 #[must_use]
 pub fn failed(kind: FailKind, message: String) -> Outcome {
     Outcome::Failed { kind, message, retcode: 1 }
 }
 
-/// The outcome of a call that exceeded its wall clock limit.
+/// Returns the outcome of a call that exceeded its wall clock limit.
 #[must_use]
 pub fn wall(name: &str, limits: &Limits) -> Outcome {
     let limit = duration(limits.wall_ms);
     failed(FailKind::Wall, format!("{name} was stopped: its wall clock limit of {limit} is used up"))
 }
 
-/// The outcome of a call that exceeded its CPU limit.
+/// Returns the outcome of a call that exceeded its CPU limit.
 #[must_use]
 pub fn cpu(name: &str, limits: &Limits) -> Outcome {
     let limit = duration(limits.cpu_ms);
     failed(FailKind::Cpu, format!("{name} was stopped: its CPU limit of {limit} is used up"))
 }
 
-/// The outcome of a call that the minion killed.
+/// Returns the outcome of a call that the minion killed.
 #[must_use]
 pub fn killed(name: &str, reason: &str) -> Outcome {
     failed(FailKind::Killed, format!("{name} was stopped: {}", brine_text::short(reason, MAX_REASON)))
 }
 
-/// The outcome of a call whose return is too large.
+/// Returns the outcome of a call whose return is too large.
 #[must_use]
 pub fn output(name: &str, limits: &Limits) -> Outcome {
     let limit = size(limits.output);
     failed(FailKind::Output, format!("{name} was stopped: its return is larger than its output limit of {limit}"))
 }
 
-/// The outcome for an error of the engine. The error's chain and the guest's budget show the cause.
+/// Returns the outcome for an error of the engine. The error's chain and the guest's budget reveal the cause.
 #[must_use]
 pub fn engine(name: &str, error: &wasmtime::Error, guest: &Guest, limits: &Limits) -> Outcome {
     if let Some(failure) = error.downcast_ref::<HostFailure>() {
@@ -92,8 +92,8 @@ pub fn engine(name: &str, error: &wasmtime::Error, guest: &Guest, limits: &Limit
     failed(FailKind::Trap, format!("{name} cannot go on: {}", brine_text::short(&root, MAX_REASON)))
 }
 
-/// Extends a function's error message: if its words or the call's arguments name a granted directory that is left out,
-/// the message says why.
+/// Extends a function's error message: if the message or the call's arguments name a granted directory that is left
+/// out, the result says why.
 #[must_use]
 pub fn with_left_out(mut message: String, directories: &Directories, run: &Run) -> String {
     let named = |text: &[u8], path: &str| text.windows(path.len().max(1)).any(|part| part == path.as_bytes());
@@ -122,7 +122,7 @@ fn reason(trap: Trap) -> String {
     }
 }
 
-/// The last logged line, because a panic logs its message last.
+/// Returns the last logged line, because a panic logs its message last.
 fn last_line(guest: &Guest) -> String {
     match guest.line.last_line() {
         line if line.is_empty() => String::new(),
@@ -130,7 +130,7 @@ fn last_line(guest: &Guest) -> String {
     }
 }
 
-/// `60 s`, `1.5 s`, `200 ms`
+/// Formats a duration: `60 s`, `1.5 s`, `200 ms`.
 #[must_use]
 pub fn duration(ms: u64) -> String {
     match ms {

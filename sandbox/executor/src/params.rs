@@ -42,7 +42,7 @@ enum Source<'a> {
 
 /// A static type of a parameter.
 trait Plain: Sized {
-    /// Converts a value; none if the value has another type.
+    /// Converts a value. None if the value has another type.
     fn of(source: Source<'_>) -> Option<Self>;
 }
 
@@ -179,7 +179,7 @@ values! {
     Texts MaybeTexts Vec<String>;
 }
 
-/// The storage of one value, at the front of the rest of the call's storage.
+/// Returns the storage of one value, at the front of the rest of the call's storage.
 fn storage<V: ComponentType>(to: &mut [MaybeUninit<ValRaw>]) -> &mut MaybeUninit<V::Lower> {
     assert!(to.len() >= V::flatten_count());
     // SAFETY: `Lower` is a sequence of `ValRaw`s, as many as asserted above; `flatten_count` checks its size and
@@ -187,7 +187,7 @@ fn storage<V: ComponentType>(to: &mut [MaybeUninit<ValRaw>]) -> &mut MaybeUninit
     unsafe { &mut *to.as_mut_ptr().cast() }
 }
 
-/// The kind of value that a parameter takes.
+/// The kind of value that a parameter accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Kind {
     base: Base,
@@ -224,7 +224,7 @@ impl Kind {
         Some(Self { base, optional: false })
     }
 
-    /// The source of a parameter of this kind; none if the parameter gets no value.
+    /// Returns the source of a parameter of this kind. None if the parameter gets no value.
     fn source<'a>(
         self,
         param: &Param,
@@ -257,7 +257,7 @@ impl Kind {
 pub struct Kinds(Vec<Kind>);
 
 impl Kinds {
-    /// The kinds; none if a parameter has another type.
+    /// Returns the kinds. None if a parameter has another type.
     #[must_use]
     pub fn of(signature: &Signature) -> Option<Self> {
         signature.params.iter().map(|param| Kind::of(&param.ty)).collect::<Option<_>>().map(Self)
@@ -293,7 +293,7 @@ unsafe impl ComponentType for Params {
     }
 }
 
-// SAFETY: it stands for the tuple of the function's parameters, which is checked during lowering.
+// SAFETY: `Params` stands for the tuple of the function's parameters, which is checked during lowering.
 unsafe impl ComponentNamedList for Params {}
 
 // SAFETY: all of `dst` is written: first zeros, then each value by its own type's `Lower`, in the order of the

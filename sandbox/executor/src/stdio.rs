@@ -1,4 +1,4 @@
-//! Standard output and error of a guest: their lines go to the log.
+//! Standard output and standard error of a guest, whose lines go to the log.
 
 use std::io;
 use std::pin::Pin;
@@ -13,13 +13,13 @@ use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 
 use crate::line::Line;
 
-/// Bytes of a line of output that are kept until its end comes. The log cuts it shorter.
+/// Upper bound on the bytes of an unfinished line. The log's bound is smaller.
 const MAX_PENDING: usize = 2_048;
 
-/// Bytes of one write. Guests write on when more is to be written.
+/// Upper bound on the bytes of one write. Guests continue with another write.
 const MAX_WRITE: usize = 64 << 10;
 
-/// Standard output or error: its lines go to the log.
+/// Standard output or standard error, whose lines go to the log.
 #[derive(Clone)]
 pub struct Stdio {
     line: Arc<Line>,
@@ -28,7 +28,7 @@ pub struct Stdio {
 }
 
 impl Stdio {
-    /// A stream whose lines have this level.
+    /// Makes a stream whose lines have this level.
     #[must_use]
     pub fn new(line: Arc<Line>, level: LogLevel) -> Self {
         Self { line, level, pending: Arc::default() }
@@ -47,7 +47,7 @@ impl Stdio {
         }
     }
 
-    /// Logs a last line that has no end.
+    /// Logs an unfinished last line.
     pub fn finish(&self) {
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         if !pending.is_empty() {

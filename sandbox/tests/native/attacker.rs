@@ -1,4 +1,4 @@
-//! The executor's side: it speaks the protocol well until it is told by the name of a function what to do badly.
+//! The executor's side: it follows the protocol until a function's name selects an attack.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -13,7 +13,7 @@ use crate::floods;
 
 pub(crate) fn main(args: &[String]) -> ExitCode {
     brine_sandbox_walls::close_inherited();
-    // What it is told of the host by the way it is started: nothing.
+    // The start must reveal nothing about the host: no environment, no working directory.
     let told = (std::env::vars_os().count(), std::env::current_dir().unwrap());
     assert_eq!(told, (0, "/".into()));
     let mut spec = Spec::executor();
@@ -31,7 +31,7 @@ pub(crate) fn main(args: &[String]) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
     runtime.block_on(async {
         let socket = std::io::stdin().as_fd().try_clone_to_owned().unwrap();
-        // To say on it what the protocol does not know.
+        // For bytes outside the protocol.
         let raw = File::from(socket.try_clone().unwrap());
         let (mut sender, mut receiver) = Connection::from_fd(socket).unwrap().executor();
         let ready = FromExecutor::Ready { version: VERSION, pid: std::process::id(), walls };
@@ -70,7 +70,7 @@ pub(crate) fn main(args: &[String]) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Does each attack behind the compiler's walls, and some that executors need.
+/// Makes each attack behind the compiler's walls, including some system calls that executors need.
 pub(crate) fn as_the_compiler(facts: &str) -> ExitCode {
     brine_sandbox_walls::close_inherited();
     let facts: Facts = serde_json::from_str(facts).unwrap();
@@ -86,7 +86,7 @@ fn all(facts: &Facts, code: Option<&OwnedFd>) -> BTreeMap<&'static str, String> 
     attacks::ALL.iter().map(|(name, attack)| (*name, attacks::name(attack(facts, code)))).collect()
 }
 
-/// Does each attack; what came of it by its name.
+/// Makes each attack. Returns the results by name.
 fn attack(run: &Run, code: Option<&OwnedFd>) -> Vec<u8> {
     let facts: Facts = serde_json::from_str(&run.context.user).unwrap();
     let results = all(&facts, code);

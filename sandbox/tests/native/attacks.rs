@@ -1,4 +1,4 @@
-//! What is tried, one system call each, as an escaped guest would: without a library in between.
+//! The attacks of an escaped guest: one raw system call each, without a library.
 #![allow(unsafe_code, reason = "attacks are raw system calls")]
 
 use std::ffi::{CString, c_long};
@@ -6,30 +6,30 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use serde::{Deserialize, Serialize};
 
-/// What the attacker has found out.
+/// What the attacker knows.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Facts {
-    /// The minion.
+    /// The minion's process id.
     pub(crate) minion: i32,
-    /// A file that every user may read, outside of all grants, and its folder.
+    /// A file readable by every user, outside all grants.
     pub(crate) outside: String,
-    /// A directory that is granted for reading, with `file` in it; or would be.
+    /// A directory with `file` in it, granted for reading in some tests.
     pub(crate) ro: String,
-    /// A directory that is granted for writing, with `file` in it; or would be.
+    /// A directory with `file` in it, granted for writing in some tests.
     pub(crate) rw: String,
-    /// Somebody listens on both; the first is granted, or would be.
+    /// Ports on which the test listens. The first is granted in some tests.
     pub(crate) port: u16,
     pub(crate) other_port: u16,
-    /// A unix socket on which somebody listens: any user may connect.
+    /// A unix socket on which the test listens. Every user may connect.
     pub(crate) socket: String,
-    /// The number of a file that the minion has open and forgot to keep to itself.
+    /// The descriptor of a file that the minion left open without close-on-exec.
     pub(crate) inherited: i32,
 }
 
-/// An attack: the answer of its system call, negative numbers are errors.
+/// An attack. Returns the result of its system call; negative numbers are errors.
 pub(crate) type Attack = fn(&Facts, Option<&OwnedFd>) -> c_long;
 
-/// In words.
+/// Returns the name of a result.
 pub(crate) fn name(result: c_long) -> String {
     let name = match -result {
         code if code <= 0 => "done",
@@ -44,11 +44,11 @@ pub(crate) fn name(result: c_long) -> String {
     name.to_owned()
 }
 
-/// A raw call; the kernel judges the arguments, and none of these calls gives memory of this process away that is in use.
+/// Makes a raw system call. The kernel checks the arguments, and none of these calls frees memory that is in use.
 macro_rules! call {
     ($number:expr $(, $argument:expr)*) => {{
-        // SAFETY: pointers among the arguments live to the end of the statement, and nothing else does the call with this process
-        // than what it is here to be refused.
+        // SAFETY: pointers among the arguments live to the end of the statement. A call that is not refused has no
+        // effect on this process beyond its documented one.
         let answer = unsafe { libc::syscall($number $(, $argument)*) };
         if answer == -1 { -c_long::from(std::io::Error::last_os_error().raw_os_error().unwrap_or(0)) } else { answer }
     }};
@@ -64,7 +64,7 @@ fn open(path: &str, flags: i32) -> c_long {
     call!(libc::SYS_openat, CWD, c(path).as_ptr(), flags, 0o600)
 }
 
-/// Through a granted directory, as far as that can be opened; else through nothing.
+/// Opens a path below a granted directory, if the directory can be opened.
 fn below(dir: &str, path: &str, flags: i32) -> c_long {
     let dir = open(dir, libc::O_RDONLY | libc::O_DIRECTORY);
     let from = if dir < 0 { c_long::from(CWD) } else { dir };
@@ -85,13 +85,13 @@ fn connect(family: i32, kind: i32, protocol: i32, port: u16) -> c_long {
     call!(libc::SYS_connect, socket, &raw const address, size_of_val(&address))
 }
 
-/// On a socket that may be had.
+/// Calls `act` with a socket of a permitted kind.
 fn with_socket(act: fn(c_long) -> c_long) -> c_long {
     let socket = call!(libc::SYS_socket, libc::AF_INET, libc::SOCK_STREAM, 0);
     act(if socket < 0 { 0 } else { socket })
 }
 
-/// Each attack by its name. `call` leaves the kernel's own error.
+/// The attacks by name. `call` returns the kernel's error.
 pub(crate) const ALL: &[(&str, Attack)] = &[
     // Files.
     ("open outside", |facts, _| open(&facts.outside, libc::O_RDONLY)),
@@ -315,7 +315,7 @@ pub(crate) const ALL: &[(&str, Attack)] = &[
     ("lock memory", |_, _| call!(libc::SYS_mlockall, libc::MCL_FUTURE)),
 ];
 
-/// What executors need and the compiler does not.
+/// Calls that executors need and the compiler does not.
 pub(crate) const COMPILER: &[(&str, Attack)] = &[
     ("a thread", |_, _| child(call!(libc::SYS_clone, 0x3d_0f00, 0, 0, 0, 0))),
     ("code", |_, _| map(libc::PROT_READ | libc::PROT_EXEC, libc::MAP_PRIVATE)),
@@ -328,7 +328,7 @@ fn map(protection: i32, flags: i32) -> c_long {
     call!(libc::SYS_mmap, 0, 4096, protection, flags | libc::MAP_ANONYMOUS, -1, 0)
 }
 
-/// A child must not go on as if it were this process.
+/// A child process must end at once and not continue the test.
 fn child(pid: c_long) -> c_long {
     if pid == 0 {
         call!(libc::SYS_exit_group, 0);

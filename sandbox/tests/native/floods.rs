@@ -1,4 +1,4 @@
-//! What is said to the minion that an executor never says: too much, too large, malformed, about calls that are not.
+//! Messages that an executor never sends: too many, too large, malformed, about unknown calls.
 
 use std::fs::File;
 use std::io::{IoSlice, Write};
@@ -8,7 +8,7 @@ use std::os::fd::AsFd;
 use brine_sandbox_wire::{FromExecutor, GrainsOp, HostOp, LogLevel, Outcome, Run, Sender, ToExecutor, Usage, frame};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 
-/// Each by the name of its function; whether the minion has to take the executor for broken.
+/// The floods by the names of their functions, and whether the minion must treat the executor as broken.
 pub(crate) const ALL: &[(&str, bool)] = &[
     ("logs", false),
     ("oversized", true),
@@ -25,7 +25,7 @@ pub(crate) const ALL: &[(&str, bool)] = &[
     ("deaf", true),
 ];
 
-/// Does it. What the job is to return, if it is to return.
+/// Sends a flood. Returns the job's return value, if the job is to return.
 pub(crate) async fn run(what: &str, run: &Run, raw: &File, sender: &mut Sender<FromExecutor>) -> Option<Vec<u8>> {
     let call = run.call;
     let host_call = |call, request| FromExecutor::HostCall { call, request, op: HostOp::Grains(GrainsOp::Items) };
@@ -42,7 +42,7 @@ pub(crate) async fn run(what: &str, run: &Run, raw: &File, sender: &mut Sender<F
         "oversized" => say(raw, &[0xff; 64]),
         "garbage" => (0..1_000).for_each(|_| say(raw, &framed(&[0x93; 1_000]))),
         "half" => {
-            // A frame of 32 MiB that is never finished, at its end a byte at a time.
+            // A frame of 32 MiB that is never completed; its last part comes byte by byte.
             say(raw, &(32u32 << 20).to_be_bytes());
             (0..31 << 10).for_each(|_| say(raw, &[0x91; 1_024]));
             std::process::abort();
@@ -60,7 +60,7 @@ pub(crate) async fn run(what: &str, run: &Run, raw: &File, sender: &mut Sender<F
             say(raw, &bytes);
         }
         "other_calls" => {
-            // Fewer answers than the socket holds: this one is to be heard to its end.
+            // Fewer replies than the socket can hold, so that all of them are processed.
             for other in 0..100 {
                 sender.send(&host_call(1_000_000 + other, 1)).await.ok()?;
                 let (outcome, usage) = (Outcome::Returned { value: vec![0xc3], retcode: 0 }, Usage::default());
@@ -80,7 +80,7 @@ pub(crate) async fn run(what: &str, run: &Run, raw: &File, sender: &mut Sender<F
                 let mut control = SendAncillaryBuffer::new(&mut space);
                 let files = [raw.as_fd(); 16];
                 control.push(SendAncillaryMessage::ScmRights(&files));
-                // The minion may have hung up, or not keep up.
+                // The minion may have closed the connection, or may be slower.
                 let _ = rustix::net::sendmsg(raw, &[IoSlice::new(&[0])], &mut control, SendFlags::NOSIGNAL);
             }
         }
@@ -89,11 +89,11 @@ pub(crate) async fn run(what: &str, run: &Run, raw: &File, sender: &mut Sender<F
             let ready = FromExecutor::Ready { version: brine_sandbox_wire::VERSION, pid: 1, walls };
             sender.send(&ready).await.ok()?;
         }
-        // Not MessagePack, and a claim of 2^32 elements.
+        // Not a valid value: it announces 2^32 elements.
         "bad_value" => return Some(vec![0xdd, 0xff, 0xff, 0xff, 0xff]),
         "deep_value" => return Some(vec![0x91; 3_000_000]),
         "deaf" => {
-            // Alive, and never reads another byte.
+            // The executor stays alive but reads nothing more.
             let last = FromExecutor::Log { call, level: LogLevel::Error, message: "goodbye".into() };
             sender.send(&last).await.ok()?;
             loop {
@@ -109,7 +109,7 @@ fn framed(body: &[u8]) -> Vec<u8> {
     [&u32::try_from(body.len()).unwrap().to_be_bytes(), body].concat()
 }
 
-/// Says these bytes whatever they mean. The socket does not wait; a minion that has hung up is no error.
+/// Sends raw bytes. The socket does not block, and a closed connection is no error.
 fn say(mut raw: &File, mut bytes: &[u8]) {
     while !bytes.is_empty() {
         match raw.write(bytes) {

@@ -1,6 +1,6 @@
-//! A hostile native executor: what a guest that has escaped its engine could do. This program is both sides. Started with an
-//! executor's command line it raises the walls that the shipped executor raises, by the same options, and then attacks; started
-//! otherwise it is the test, with a real sandbox whose executor is this very program.
+//! A hostile native executor, which does what an escaped guest could do. This program plays both sides. With an
+//! executor's command line it raises the walls of the shipped executor, by the same options, and then attacks.
+//! Otherwise it is the test, with a real sandbox whose executor is this program.
 #![allow(clippy::unwrap_used, reason = "it is test code")]
 #![allow(clippy::disallowed_methods, reason = "the test starts programs that may start nothing")]
 

@@ -1,4 +1,4 @@
-//! The minion's side: a real sandbox, its executor this program.
+//! The minion's side: a real sandbox whose executor is this program.
 
 use std::collections::BTreeMap;
 use std::net::TcpListener;
@@ -24,9 +24,9 @@ use serde_json::json;
 use crate::attacks::{ALL, Facts};
 use crate::{attacker, floods};
 
-/// Longer than anything takes, on a busy machine too.
+/// A deadline far beyond the duration of every step, even on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(60);
-/// What the minion may keep of memory from all floods together.
+/// Memory that the minion may keep after all floods together.
 const KEPT: u64 = 64 << 20;
 
 const TESTS: &[(&str, fn())] = &[
@@ -41,8 +41,8 @@ const TESTS: &[(&str, fn())] = &[
     ("a_second_wall_that_is_not_whole_is_refused_where_it_is_required", required),
 ];
 
-/// A harness as small as can be, because this program has to be one thread when it is the executor. It speaks what cargo and nextest
-/// ask of one.
+/// A minimal test harness, because this program must have a single thread when it is the executor. It supports the
+/// options that cargo and nextest use.
 pub(crate) fn main(args: &[String]) -> ExitCode {
     match args {
         [role, folder] if role == "minion" => return be_a_minion(folder),
@@ -74,7 +74,7 @@ async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
     tokio::time::timeout(DEADLINE, future).await.unwrap_or_else(|_| panic!("{what} did not happen in time"))
 }
 
-/// Counts.
+/// A broker that counts calls and log lines.
 #[derive(Default)]
 struct Counting {
     lines: AtomicUsize,
@@ -95,7 +95,7 @@ impl Broker for Counting {
     }
 }
 
-/// A program beside the tests, or in `BRINE_LIB`; built if it is not there.
+/// Returns a program beside the tests or in `BRINE_LIB`, and builds it if it does not exist.
 fn program(name: &str) -> PathBuf {
     let own = std::env::current_exe().unwrap();
     let folder =
@@ -131,12 +131,12 @@ fn config(dir: &Path, policy: &serde_json::Value) -> SandboxConfig {
 }
 
 async fn start(config: SandboxConfig, broker: Arc<Counting>) -> Arc<Sandbox> {
-    // Each flood costs an executor; that is not what is tried here.
+    // Each flood costs an executor, and the bound on restarts is not under test.
     let restarts = Restarts { deaths: 1_000, backoff: Duration::from_millis(1), ..Restarts::default() };
     Sandbox::start_with(config, broker, restarts).await.unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// A component with one function. It asks for what `imports` says.
+/// Returns a component with one function and these imports.
 fn module(function: &str, imports: &str) -> Vec<u8> {
     let kebab = function.replace('_', "-");
     wat::parse_str(format!(
@@ -158,7 +158,7 @@ async fn run(sandbox: &Sandbox, fun: &str, facts: &str) -> JobOutcome {
     within(fun, sandbox.run(job, fun, vec![], vec![])).await
 }
 
-/// What there is to attack, for as long as this lives.
+/// The targets of the attacks. They exist while this value lives.
 struct Targets {
     dir: tempfile::TempDir,
     facts: Facts,
@@ -167,7 +167,7 @@ struct Targets {
     _inherited: OwnedFd,
 }
 
-/// Everything open to every user: what is denied, the walls deny.
+/// Makes targets that every user may access, so that only the walls deny access.
 fn targets() -> Targets {
     let dir = tempfile::tempdir().unwrap();
     let open = |path: &Path, mode| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
@@ -183,7 +183,7 @@ fn targets() -> Targets {
     open(&root.join("socket"), 0o777);
     let tcp = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
     let [port, other_port] = [0, 1].map(|n: usize| tcp[n].local_addr().unwrap().port());
-    // As a library that does not think of it leaves its files.
+    // A descriptor without close-on-exec, as a careless library leaves it.
     let inherited = std::fs::File::open(root.join("outside/file")).unwrap();
     let inherited = rustix::io::fcntl_dupfd_cloexec(&inherited, 500).unwrap();
     rustix::io::fcntl_setfd(&inherited, rustix::io::FdFlags::empty()).unwrap();
@@ -226,7 +226,7 @@ fn attack(targets: &Targets, grants: &serde_json::Value, imports: &str) -> BTree
     })
 }
 
-/// What of the walls shows from outside.
+/// Checks the walls that are visible from outside.
 fn as_the_kernel_says(pid: u32, writes: bool) {
     let read = |name: &str| std::fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap();
     let status = read("status");
@@ -239,7 +239,7 @@ fn as_the_kernel_says(pid: u32, writes: bool) {
         assert_eq!(field(set), "0000000000000000", "{set}");
     }
     assert_eq!(read("oom_score_adj").trim(), "500");
-    // Nobody of its user may look into it: what is in its folder there is root's.
+    // Processes of the same user must not read its memory: the files in its /proc folder belong to root.
     assert_eq!(std::fs::metadata(format!("/proc/{pid}/mem")).unwrap().uid(), 0);
     let limits = read("limits");
     let hard = |name: &str| {
@@ -250,9 +250,9 @@ fn as_the_kernel_says(pid: u32, writes: bool) {
         assert_eq!(hard(name), "0", "{name}");
     }
     assert!(hard("Max open files").parse::<u64>().unwrap() <= 16_384);
-    // 4 GiB of instances, and what is around them.
+    // 4 GiB for instances, and the executor's own needs.
     assert!((4 << 30..8 << 30).contains(&hard("Max data size").parse::<u64>().unwrap()));
-    // Where a directory may be written, how large files become is the disk's to bound.
+    // An executor with a writable directory has no limit on file sizes.
     assert_eq!(hard("Max file size"), if writes { "unlimited" } else { "268435456" });
     if rustix::process::geteuid().is_root() {
         assert_eq!((field("Groups:").as_str(), hard("Max processes").as_str()), ("", "4096"));
@@ -296,12 +296,12 @@ fn with_grants() {
         &[
             ("fork by clone3", "ENOSYS"),
             ("use what the minion had open", "EBADF"),
-            // What was granted.
+            // Granted operations.
             ("read in the read-only one", "done"),
             ("write in the read-write one", "done"),
             ("make in the read-write one", "done"),
             ("connect to the granted port", "done"),
-            // That a file is there is what landlock does not hide.
+            // Landlock does not hide the existence of a file.
             ("look at a path", "done"),
             ("look at a path as if at an open file", "done"),
             ("open outside", landlock),
@@ -333,7 +333,7 @@ fn with_reading_alone() {
     let targets = targets();
     let grants = json!({ "filesystem": { targets.facts.ro.as_str(): "ro" } });
     let results = attack(&targets, &grants, r#"(import "brine:host/metadata@1.0.0" (instance (export "f" (func))))"#);
-    // Those that are not refused by landlock are not there at all.
+    // EACCES is landlock's error. A system call with EPERM is not in the seccomp filter at all.
     for (name, expected) in [
         ("read in the read-only one", "done"),
         ("write in the read-only one", "EACCES"),
@@ -348,7 +348,7 @@ fn with_reading_alone() {
     }
 }
 
-/// The compiler's walls around the same attacker.
+/// Makes the attacks behind the compiler's walls.
 fn compiler() {
     let targets = targets();
     let output = Command::new(std::env::current_exe().unwrap())
@@ -387,7 +387,7 @@ fn floods() {
         sandbox.install("good", &module("ping", reaches), None, "base").await.unwrap();
         let grains = r#"(import "brine:host/grains@1.0.0" (instance (export "f" (func))))"#;
         for (name, _) in floods::ALL {
-            // Of its own, because a module that kills executors is soon not run any more.
+            // Each flood has its own module, because a module that kills executors is soon refused.
             sandbox.install(&format!("m_{name}"), &module(name, grains), None, "base").await.unwrap();
         }
         assert!(run(&sandbox, "good.ping", "").await.success);
@@ -398,7 +398,7 @@ fn floods() {
                 let (sandbox, flood) = (Arc::clone(&sandbox), flood.clone());
                 tokio::spawn(async move { run(&sandbox, &flood, "").await })
             };
-            // Another executor, with other grants, and the minion between them.
+            // A job in another executor with other grants. Only the minion is shared.
             let mut slowest = Duration::ZERO;
             loop {
                 let began = Instant::now();
@@ -418,7 +418,7 @@ fn floods() {
             if *breaks {
                 let stopped = text.contains("did not end within its wall clock limit");
                 assert!(!outcome.success && (died || stopped), "{flood}: {outcome:?}");
-                // Another one takes its place.
+                // A new executor replaces the broken one.
                 let began = Instant::now();
                 while sandbox.executor_pids().len() < 2 || sandbox.executor_pids() == pids {
                     assert!(began.elapsed() < DEADLINE, "no executor after {flood}");
@@ -431,7 +431,7 @@ fn floods() {
         }
         let limits = Limits::default();
         let lines = broker.lines.load(Ordering::Relaxed);
-        // One more says that there were more.
+        // One additional line reports that lines were dropped.
         assert!(lines <= limits.log_lines as usize + 1, "{lines} log lines");
         assert!(broker.bytes.load(Ordering::Relaxed) as u64 <= limits.log + 1_000);
         assert!(broker.calls.load(Ordering::Relaxed) <= limits.host_calls as usize);
@@ -444,7 +444,7 @@ fn floods() {
     });
 }
 
-/// This program once more, as a minion that waits to be killed.
+/// Runs this program as a minion that waits to be killed.
 fn be_a_minion(folder: &str) -> ExitCode {
     block_on(async {
         let broker = Arc::new(Counting::default());
@@ -454,7 +454,7 @@ fn be_a_minion(folder: &str) -> ExitCode {
             let sandbox = Arc::clone(&sandbox);
             tokio::spawn(async move { run(&sandbox, "deaf.deaf", "").await })
         };
-        // From its last words on the executor does not care for the socket.
+        // After its last message the executor ignores the socket.
         while broker.lines.load(Ordering::Relaxed) == 0 {
             tokio::task::yield_now().await;
         }
@@ -464,7 +464,7 @@ fn be_a_minion(folder: &str) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// An escaped guest does not mind that the socket is closed; the kernel ends it all the same.
+/// An executor with an escaped guest ignores the closed socket. The kernel still ends it with the minion.
 fn dies_with_the_minion() {
     let home = tempfile::tempdir().unwrap();
     let mut minion = Command::new(std::env::current_exe().unwrap())
@@ -480,7 +480,7 @@ fn dies_with_the_minion() {
     minion.kill().unwrap();
     minion.wait().unwrap();
     let began = Instant::now();
-    // Gone, or dead and not yet waited for by whoever inherited it.
+    // The process is gone, or a zombie that its new parent has not reaped.
     while std::fs::read_to_string(&executor).is_ok_and(|stat| !stat.contains(") Z ")) {
         assert!(began.elapsed() < DEADLINE, "the executor lives on");
         std::thread::yield_now();
@@ -515,7 +515,8 @@ fn required() {
     });
 }
 
-/// The owner can keep root; then it is one without root's rights, but for those of files where it has directories.
+/// The owner may choose root as the user. The executor is then root without root's privileges, except those on files if
+/// it has directories.
 fn as_root() {
     if !brine_kit::is_root() {
         return;
@@ -535,7 +536,7 @@ fn as_root() {
         let sandbox = start(config, Arc::default()).await;
         let reaches = r#"(import "brine:host/metadata@1.0.0" (instance (export "f" (func))))"#;
         for module_name in ["reads", "writes"] {
-            // Of different content.
+            // The modules have different content.
             let extra =
                 format!("(import \"brine:host/log@1.0.0\" (instance (export \"{module_name}\" (func)))) {reaches}");
             sandbox.install(module_name, &module("ping", &extra), None, "base").await.unwrap();
@@ -562,7 +563,8 @@ fn as_root() {
     });
 }
 
-/// A checkout in somebody's home: the sandbox's user runs a program that it cannot find. What it may not run it does not.
+/// A program in a private home directory: the sandbox's user can run it although it cannot reach its path. A program
+/// without permission to execute does not run.
 fn from_a_private_folder() {
     if !brine_kit::is_root() {
         return;

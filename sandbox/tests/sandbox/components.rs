@@ -1,6 +1,6 @@
-//! Components as small as they can be.
+//! Minimal components.
 
-/// `test.number() -> u32` returns this number.
+/// `number() -> u32` returns this number.
 pub(crate) fn number(n: u32) -> String {
     format!(
         r#"(component
@@ -10,7 +10,7 @@ pub(crate) fn number(n: u32) -> String {
     )
 }
 
-/// `nap(ns: u64)` sleeps, by WASI's clock; `number() -> u32` is 5.
+/// `nap(ns: u64)` sleeps by WASI's clock; `number() -> u32` returns 5.
 pub(crate) const NAPS: &str = r#"(component
     (import "wasi:io/poll@0.2.0" (instance $poll
         (export "pollable" (type $pollable (sub resource)))
@@ -31,8 +31,8 @@ pub(crate) const NAPS: &str = r#"(component
     (func (export "nap") (param "ns" u64) (canon lift (core func $i "nap")))
     (func (export "number") (result u32) (canon lift (core func $i "number"))))"#;
 
-/// `ask() -> bool` asks the broker (`brine:host/jobs`, function `kill`) and returns what it says; `spin()` does not end;
-/// `number() -> u32` is 7.
+/// `ask() -> bool` calls the broker (`kill` of `brine:host/jobs`) and returns its result; `spin()` never ends;
+/// `number() -> u32` returns 7.
 pub(crate) const ASKS: &str = r#"(component
     (import "brine:host/jobs@1.0.0" (instance $jobs (export "kill" (func (param "jid" string) (result bool)))))
     (core module $memory (memory (export "memory") 1) (data (i32.const 0) "x"))
@@ -48,7 +48,7 @@ pub(crate) const ASKS: &str = r#"(component
     (func (export "number") (result u32) (canon lift (core func $i "number")))
     (func (export "spin") (canon lift (core func $i "spin"))))"#;
 
-/// The same, and its module has an import that a grant of directories opens: it reaches them itself.
+/// [`ASKS`] with an import that needs a grant of directories.
 pub(crate) fn reaches() -> String {
     const METADATA: &str = r#"(component
     (import "brine:host/metadata@1.0.0" (instance
@@ -56,8 +56,8 @@ pub(crate) fn reaches() -> String {
     ASKS.replacen("(component", METADATA, 1)
 }
 
-/// `call0(what: string) -> bool` to `call9`: each asks the broker (`brine:host/jobs`, function `kill`) to call a function,
-/// see `support::Nesting`.
+/// `call0(what: string) -> bool` to `call9`: each uses the broker (`kill` of `brine:host/jobs`) to call a function, see
+/// `support::Nesting`.
 pub(crate) fn calls() -> String {
     let memory = r#"(memory (core memory $memory "memory"))"#;
     let exports: String = (0..10)
@@ -87,7 +87,7 @@ pub(crate) fn calls() -> String {
     )
 }
 
-/// Imports an interface, with one function, and exports `number`.
+/// A component that imports one function of an interface and exports `number`.
 pub(crate) fn importing(interface: &str) -> String {
     format!(
         r#"(component
@@ -98,8 +98,8 @@ pub(crate) fn importing(interface: &str) -> String {
     )
 }
 
-/// Components within components, each level instantiated so many times: what the engine's translation makes of a few
-/// hundred bytes has `width` to the power of `levels` instances.
+/// Nested components, each level instantiated `width` times: from a few hundred bytes the engine's translation makes
+/// `width` to the power of `levels` instances.
 pub(crate) fn nested(width: usize, levels: usize) -> String {
     let mut inner =
         r#"(component $c0 (core module $m (func (export "f"))) (core instance (instantiate $m)))"#.to_owned();
@@ -113,7 +113,7 @@ pub(crate) fn nested(width: usize, levels: usize) -> String {
     format!("(component {inner} (instance (instantiate $c{levels})) {number})")
 }
 
-/// One function of many small loops over many locals: quadratic work for an optimising compiler.
+/// A function with many small loops over many locals: quadratic work for an optimising compiler.
 pub(crate) fn loops(count: usize) -> String {
     let locals = "i32 ".repeat(1_000);
     let body: String = (0..count)

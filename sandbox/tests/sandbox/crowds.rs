@@ -1,4 +1,5 @@
-//! Crowds that sleep, hang, compute, hold memory or call others: a short job beside them does not wait for them.
+//! Crowds of jobs that sleep, hang, compute, hold memory or call others: a short job beside them does not wait for
+//! them.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,12 +13,13 @@ use crate::components::{ASKS, NAPS, calls, number};
 use crate::support::{Home, call, failure, job, until, wasm, within};
 
 const PINGS: usize = 40;
-/// 99 of 100 short jobs take less than 250 ms on a machine that has nothing else to do; here the machine may. The crowds go on for much longer.
+/// On an idle machine 99 of 100 short jobs take less than 250 ms. This allows for a busy one; the crowds last much
+/// longer.
 const QUICK: Duration = Duration::from_secs(3);
-/// In most cases.
+/// The time of most short jobs.
 const USUAL: Duration = Duration::from_millis(500);
 
-/// As a minion on two cores has it, with little memory.
+/// Returns the configuration of a minion with two cores and little memory.
 fn home(sandbox: &serde_json::Value) -> Home {
     let mut home = Home::new().policy(sandbox);
     (home.config.max_running, home.config.max_waiting, home.config.max_queued) = (16, 256, 1_000);
@@ -29,13 +31,13 @@ fn granted() -> serde_json::Value {
     json!({ "modules": { "*": { "jobs": true } } })
 }
 
-/// With a module `ping`, whose function was called before.
+/// Installs a module `ping` whose function has been called before.
 async fn ready(sandbox: &Sandbox) {
     sandbox.install("ping", &wasm(&number(1)), None, "base").await.unwrap();
     assert_eq!(call(sandbox, "ping.number").await.value, Value::from(1));
 }
 
-/// The crowd, until it is killed.
+/// A crowd of jobs, until it is killed.
 struct Crowd(Vec<tokio::task::JoinHandle<brine_sandbox::JobOutcome>>);
 
 fn crowd(sandbox: &Arc<Sandbox>, count: usize, fun: impl Fn(usize) -> (String, Vec<Value>)) -> Crowd {
@@ -48,7 +50,7 @@ fn crowd(sandbox: &Arc<Sandbox>, count: usize, fun: impl Fn(usize) -> (String, V
 }
 
 impl Crowd {
-    /// Short jobs beside it.
+    /// Runs short jobs beside the crowd.
     async fn beside(self, what: &str, sandbox: &Sandbox) {
         until("the crowd", || sandbox.instances() >= self.0.len().min(1_000)).await;
         let mut took = Vec::new();
@@ -72,7 +74,7 @@ fn fun(name: &str) -> (String, Vec<Value>) {
     (name.to_owned(), vec![])
 }
 
-/// Forty requests that hang, and sixteen turns: all have begun, and others do not notice.
+/// Forty jobs hang in requests, with sixteen turns. All have begun, and other jobs are not affected.
 #[tokio::test(flavor = "multi_thread")]
 async fn jobs_that_wait_in_the_host_hold_no_turn() {
     let home = home(&granted());
@@ -84,14 +86,14 @@ async fn jobs_that_wait_in_the_host_hold_no_turn() {
         within("all of them in the host", grip.arrived.recv()).await.unwrap();
     }
     hanging.beside("jobs that hang", &sandbox).await;
-    // More than may even wait: the others are refused in plain words, and a short job is let by.
+    // More jobs than may even wait: the surplus is refused with a clear message, and a short job still runs.
     let many = crowd(&sandbox, 2_000, |_| fun("mine.ask"));
     until("refusals", || many.0.iter().any(tokio::task::JoinHandle::is_finished)).await;
     many.beside("more jobs than may wait", &sandbox).await;
     sandbox.shutdown().await;
 }
 
-/// Those who sleep have no turn either, and all sleep at the same time.
+/// Sleeping jobs hold no turn, and all of them sleep at the same time.
 #[tokio::test(flavor = "multi_thread")]
 async fn jobs_that_sleep_hold_no_turn() {
     let home = home(&granted());
@@ -100,14 +102,14 @@ async fn jobs_that_sleep_hold_no_turn() {
     sandbox.install("naps", &wasm(NAPS), None, "base").await.unwrap();
     let nap = |seconds: u64| ("naps.nap".to_owned(), vec![Value::from(seconds * 1_000_000_000)]);
     crowd(&sandbox, 40, |_| nap(25)).beside("jobs that sleep", &sandbox).await;
-    // Its own module's other jobs have turns too, and the first of them was never called before.
+    // Other jobs of the same module get turns too. The first of them was never called before.
     let naps = crowd(&sandbox, 40, |_| nap(25));
     until("the crowd", || sandbox.instances() == 40).await;
     let began = Instant::now();
     assert_eq!(call(&sandbox, "naps.number").await.value, Value::from(5));
     assert!(began.elapsed() < QUICK, "{:?}", began.elapsed());
     naps.beside("jobs that sleep", &sandbox).await;
-    // Forty-five naps and sixteen turns take as long as one, not as three.
+    // Forty-five naps with sixteen turns take as long as one nap, not as three.
     let began = Instant::now();
     let naps = crowd(&sandbox, 45, |_| nap(3));
     for outcome in within("their ends", join_all(naps.0)).await {
@@ -124,7 +126,7 @@ async fn jobs_that_compute_do_not_hold_up_short_ones() {
     ready(&sandbox).await;
     sandbox.install("mine", &wasm(ASKS), None, "base").await.unwrap();
     crowd(&sandbox, 40, |_| fun("mine.spin")).beside("jobs that compute", &sandbox).await;
-    // One that nobody has called yet, too.
+    // The same for a function that was never called before.
     let spinning = crowd(&sandbox, 40, |_| fun("mine.spin"));
     until("the crowd", || sandbox.instances() == 40).await;
     sandbox.install("late", &wasm(&number(2)), None, "base").await.unwrap();
@@ -135,7 +137,7 @@ async fn jobs_that_compute_do_not_hold_up_short_ones() {
     sandbox.shutdown().await;
 }
 
-/// Sixty times 60 MiB of a GiB: the sum is never more than there is, and a small job finds room.
+/// Sixty jobs of 60 MiB each with one GiB: the sum never exceeds the total, and a small job finds room.
 #[tokio::test(flavor = "multi_thread")]
 async fn jobs_that_hold_memory_leave_room_for_small_ones() {
     let home = home(&granted());
@@ -144,12 +146,12 @@ async fn jobs_that_hold_memory_leave_room_for_small_ones() {
     let holds = ASKS.replace(r#"(memory (export "memory") 1)"#, r#"(memory (export "memory") 960)"#);
     sandbox.install("mine", &wasm(&holds), None, "base").await.unwrap();
     let holding = crowd(&sandbox, 60, |_| fun("mine.ask"));
-    // Fourteen of 64 MiB, and the rest for small ones.
+    // Fourteen jobs of 64 MiB; the rest is reserved for small ones.
     for _ in 0..14 {
         within("a holder", grip.arrived.recv()).await.unwrap();
     }
     holding.beside("jobs that hold memory", &sandbox).await;
-    // Each of them was within what there is.
+    // All of them stayed within the total.
     let mut arrived = 14;
     while grip.arrived.try_recv().is_ok() {
         arrived += 1;
@@ -158,7 +160,7 @@ async fn jobs_that_hold_memory_leave_room_for_small_ones() {
     sandbox.shutdown().await;
 }
 
-/// Of many modules and functions, none of which was ever called before.
+/// A crowd of many modules and functions, none of which was called before.
 #[tokio::test(flavor = "multi_thread")]
 async fn crowds_of_many_modules_do_not_hold_up_short_jobs() {
     let home = home(&granted());
@@ -174,7 +176,7 @@ async fn crowds_of_many_modules_do_not_hold_up_short_jobs() {
     sandbox.shutdown().await;
 }
 
-/// Jobs whose functions call others, which compute.
+/// A crowd of jobs that make nested calls, which compute.
 #[tokio::test(flavor = "multi_thread")]
 async fn crowds_of_children_do_not_hold_up_short_jobs() {
     let mut home = home(&granted());
@@ -184,20 +186,21 @@ async fn crowds_of_children_do_not_hold_up_short_jobs() {
     sandbox.install("mine", &wasm(&calls()), None, "base").await.unwrap();
     sandbox.install("other", &wasm(ASKS), None, "base").await.unwrap();
     let calling = crowd(&sandbox, 40, |_| ("mine.call0".into(), vec![Value::from("mine.call1|other.spin")]));
-    // At least those that have a turn.
+    // At least the children of the jobs that have a turn.
     until("their children", || sandbox.instances() >= 40 + 2 * 10).await;
     calling.beside("jobs that call others", &sandbox).await;
     sandbox.shutdown().await;
 }
 
-/// What asked for memory and did not get it within its time says which limit that was; and nobody else paid for it.
+/// A job that does not get the requested memory within its time names that limit in its error, and no other job is
+/// affected.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_function_that_was_small_waits_for_the_memory_that_it_needs() {
     let mut home = home(&json!({ "modules": { "*": { "jobs": true }, "grows": { "limits": { "wall": "2s" } } } }));
     home.config.total_memory = 160 << 20;
     let (sandbox, mut grip) = home.start().await;
     ready(&sandbox).await;
-    // Small with one argument, and large with another.
+    // A function that is small with one argument and large with another.
     let grows = r#"(component
         (core module $m
             (memory 1)
@@ -216,7 +219,7 @@ async fn a_function_that_was_small_waits_for_the_memory_that_it_needs() {
     let outcome = within("its end", grow(900)).await;
     assert!(failure(&outcome).contains("wall clock limit of 2 s"), "{outcome:?}");
     assert_eq!(within("its end", grow(2)).await.value, Value::from(1));
-    // It gets it when there is room.
+    // With free memory the call gets it.
     let large = grow(900);
     let (outcome, _) = tokio::join!(within("its end", large), async { sandbox.kill("crowd") });
     assert_eq!(outcome.value, Value::from(1));

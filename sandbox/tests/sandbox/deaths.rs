@@ -1,4 +1,4 @@
-//! Executors die, hang, and do so again and again.
+//! Executors that die or hang, also repeatedly.
 
 use std::time::{Duration, Instant};
 
@@ -32,7 +32,7 @@ async fn a_killed_executor_fails_its_running_jobs_only() {
     for _ in &running {
         within("a running job's call", grip.arrived.recv()).await.unwrap();
     }
-    // It waits for a turn, so it is not in the executor.
+    // This job waits for a turn, so it is not in the executor.
     let queued = spawn(&sandbox, "3", "mine.number");
     let pid = sandbox.executor_pid().unwrap();
     kill(pid);
@@ -50,7 +50,7 @@ async fn a_killed_executor_fails_its_running_jobs_only() {
     sandbox.shutdown().await;
 }
 
-/// It dies while nobody waits; the next job must not notice.
+/// The executor dies while idle. The next job does not notice.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_idle_executor_that_dies_is_started_again() {
     let home = Home::new();
@@ -63,7 +63,8 @@ async fn an_idle_executor_that_dies_is_started_again() {
     sandbox.shutdown().await;
 }
 
-/// Who ends it from outside, again and again, ends nobody's job: nothing ran, so that nothing is to blame, and jobs wait for the next one.
+/// Repeated kills of an idle executor from outside fail no job: no module ran, so none is to blame, and jobs wait for
+/// the next executor.
 #[tokio::test(flavor = "multi_thread")]
 async fn deaths_that_no_module_is_to_blame_for_refuse_no_job() {
     let home = Home::new();
@@ -80,7 +81,7 @@ async fn deaths_that_no_module_is_to_blame_for_refuse_no_job() {
     sandbox.shutdown().await;
 }
 
-/// One that cannot be started is not tried all the time.
+/// An executor that cannot start is not retried without pause.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_crash_loop_is_bounded_and_over_after_a_pause() {
     let mut home = Home::new();
@@ -101,7 +102,7 @@ async fn a_crash_loop_is_bounded_and_over_after_a_pause() {
     std::fs::write(&mark, "").unwrap();
     kill(pid);
     until("the pause", || sandbox.executor_pid().is_none()).await;
-    // Refused at once, not after a wait; the one that comes in the moment before the pause may wait for it.
+    // Jobs are refused at once. Only a job that comes just before the pause may have waited.
     let text = failure(&call(&sandbox, "mine.number").await).to_owned();
     let expect =
         "The sandbox is not available: its executor died 3 times within 30 s, the last time it did not start: ";
@@ -112,15 +113,15 @@ async fn a_crash_loop_is_bounded_and_over_after_a_pause() {
     sandbox.shutdown().await;
 }
 
-/// The pid of the executor in which suspects run.
+/// Returns the pid of the executor in which suspects run.
 async fn ward(sandbox: &Sandbox) -> u32 {
     let ward = || sandbox.executor_pids().into_iter().find(|pid| Some(*pid) != sandbox.executor_pid());
     until("a ward", || ward().is_some()).await;
     ward().unwrap()
 }
 
-/// A module that ends its executor each time it runs: after the first time the others have theirs for themselves, and it is refused for
-/// longer each time.
+/// A module that ends its executor in each call: after the first death it runs apart from the others, and it is refused
+/// for longer each time.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_module_that_kills_its_executor_hurts_only_itself() {
     let home = Home::new().grant("*", "jobs");
@@ -135,7 +136,7 @@ async fn a_module_that_kills_its_executor_hurts_only_itself() {
     let clean = another_executor(&sandbox, first).await;
     let deadly = spawn(&sandbox, "2", "deadly.ask");
     within("its call", grip.arrived.recv()).await.unwrap();
-    // Beside it all is well.
+    // Other modules work meanwhile.
     assert_eq!(call(&sandbox, "good.number").await.value, Value::from(1));
     kill(ward(&sandbox).await);
     assert!(failure(&within("its end", deadly).await.unwrap()).contains("did not finish"));
@@ -146,14 +147,14 @@ async fn a_module_that_kills_its_executor_hurts_only_itself() {
     );
     assert_eq!(call(&sandbox, "good.number").await.value, Value::from(1));
     assert_eq!(sandbox.executor_pid(), Some(clean));
-    // It is tried again.
+    // After a pause the module is tried again.
     within("another try", async {
         while !call(&sandbox, "deadly.number").await.success {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     })
     .await;
-    // Another content is not to blame for it.
+    // Another content of the module is not to blame.
     let other = ASKS.replace("i32.const 7", "i32.const 8");
     sandbox.install("deadly", &wasm(&other), None, "base").await.unwrap();
     let outcome = within("its end", spawn(&sandbox, "3", "deadly.number")).await.unwrap();
@@ -162,7 +163,7 @@ async fn a_module_that_kills_its_executor_hurts_only_itself() {
     sandbox.shutdown().await;
 }
 
-/// It ran beside the guilty one. It goes on at once, apart from both the guilty one and those that are trusted.
+/// A module that ran beside the guilty one continues at once, apart from both the guilty one and the trusted ones.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_innocent_module_goes_on_at_once() {
     let home = Home::new().grant("*", "jobs");
@@ -195,7 +196,7 @@ async fn an_innocent_module_goes_on_at_once() {
     sandbox.shutdown().await;
 }
 
-/// What it had not begun the next one does; what it had begun is not done twice.
+/// Calls that the executor had not begun run in the next one. Calls that it had begun are not repeated.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stopped_executor_loses_no_job_that_had_not_begun() {
     let home = Home::new().grant("mine", "jobs");
@@ -203,7 +204,7 @@ async fn a_stopped_executor_loses_no_job_that_had_not_begun() {
     sandbox.install("mine", &wasm(ASKS), None, "base").await.unwrap();
     sandbox.install("other", &wasm(&number(1)), None, "base").await.unwrap();
     assert_eq!(call(&sandbox, "other.number").await.value, Value::from(1));
-    // Asleep when it is stopped; and at work.
+    // The executor is idle when it is stopped, or at work.
     for at_work in [false, true] {
         let begun = at_work.then(|| spawn(&sandbox, "1", "mine.ask"));
         if at_work {

@@ -1,4 +1,4 @@
-//! What a module says about itself has one bound, for who inspects it and for who runs it.
+//! A module's description has the same bound for inspection and for execution.
 
 use std::time::Duration;
 
@@ -6,7 +6,8 @@ use brine_sandbox::{CompileLimits, InstallError, examine};
 
 use crate::support::{Home, files, program, wasm};
 
-/// A component of a thousand functions with 24 parameters of long names and types. Each has its own, or all have the same.
+/// A component of a thousand functions with 24 parameters of long names and types. These are distinct for each
+/// function, or the same for all.
 fn described(distinct: bool) -> Vec<u8> {
     let function = |n: usize| {
         let name = format!("n{n}-{}", "a".repeat(if distinct { 180 } else { 60 }));
@@ -37,7 +38,7 @@ async fn one_bound_for_who_inspects_and_who_runs_and_it_is_remembered() {
         let limits = CompileLimits { wall: Duration::from_secs(120), ..CompileLimits::default() };
         examine(program("brine-compiler"), limits, &wasm, false).await.map(|(info, _)| info.functions.len())
     };
-    // Written down once a use it would be 4 MB: ten kilobytes are no bomb.
+    // With a copy for each use it would be 4 MB. A component of ten kilobytes is accepted.
     let shared = described(false);
     assert!(shared.len() < 15_000, "{}", shared.len());
     assert_eq!(inspected(shared.clone()).await, Ok(1_000));
@@ -60,7 +61,7 @@ async fn one_bound_for_who_inspects_and_who_runs_and_it_is_remembered() {
         }
     }
     assert_eq!(files(&home.config.cache_dir, "refused").len(), 1);
-    // Whose description was kept is not compiled again either.
+    // A module whose description was stored is not compiled again either.
     let code = home.compiled();
     sandbox.shutdown().await;
     let (sandbox, _grip) = home.start().await;

@@ -1,4 +1,4 @@
-//! Executors come with the first job that needs them, reach what its function was granted, and go when no job does.
+//! Executors start with the first job that needs them, reach what its function was granted, and end when idle.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,10 +11,10 @@ use crate::components::{number, reaches};
 use crate::deaths::kill;
 use crate::support::{Home, call, failure, spawn, until, wasm, within};
 
-/// So many executors with direct grants there may be.
+/// The bound on executors with direct grants.
 const MAX_UP: usize = 16;
 
-/// Modules `m0`, `m1` … that each reach a directory of their own, and may ask.
+/// Installs modules `m0`, `m1` … Each may reach a directory of its own and may ask the broker.
 async fn reaching(count: usize, idle: Duration) -> (Home, Arc<Sandbox>, crate::support::Grip) {
     let mut home = Home::new();
     home.config.executor_idle = idle;
@@ -29,7 +29,7 @@ async fn reaching(count: usize, idle: Duration) -> (Home, Arc<Sandbox>, crate::s
     let home = home.policy(&json!({ "modules": entries }));
     let (sandbox, grip) = home.start().await;
     for n in 0..count {
-        // Of different content, as other modules are.
+        // The modules have different content.
         let component = reaches().replace("i32.const 7", &format!("i32.const {n}"));
         sandbox.install(&format!("m{n}"), &wasm(&component), None, "base").await.unwrap();
     }
@@ -45,7 +45,7 @@ async fn an_executor_comes_with_the_first_job_and_goes_when_none_needs_it() {
     let idle = Duration::from_secs(1);
     let (_home, sandbox, mut grip) = reaching(2, idle).await;
     let plain = sandbox.executor_pid().unwrap();
-    // Installing linked it in the one that is always there.
+    // The install loaded the module in the permanent executor only.
     assert_eq!(sandbox.executor_pids(), [plain]);
     sandbox.install("mine", &wasm(&number(1)), None, "base").await.unwrap();
     assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(1));
@@ -54,7 +54,7 @@ async fn an_executor_comes_with_the_first_job_and_goes_when_none_needs_it() {
     assert_eq!(call(&sandbox, "m1.number").await.value, Value::from(1));
     let pids = sandbox.executor_pids();
     assert_eq!((pids.len(), pids[0]), (2, plain));
-    // While a job is in it, it stays; the same one serves the next job.
+    // The executor stays while a job runs in it, and also serves the next job.
     let running = spawn(&sandbox, "1", "m1.ask");
     within("its call", grip.arrived.recv()).await.unwrap();
     let began = Instant::now();
@@ -67,7 +67,7 @@ async fn an_executor_comes_with_the_first_job_and_goes_when_none_needs_it() {
     until("its end", || sandbox.executor_pids() == [plain]).await;
     let process = format!("/proc/{}", pids[1]);
     until("its process's end", || !std::path::Path::new(&process).exists()).await;
-    // And comes again.
+    // It starts again for the next job.
     assert_eq!(call(&sandbox, "m1.number").await.value, Value::from(1));
     assert_eq!(sandbox.executor_pids().len(), 2);
     sandbox.shutdown().await;
@@ -91,7 +91,7 @@ async fn functions_with_other_grants_run_in_other_executors() {
     assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(7));
     let pids = sandbox.executor_pids();
     assert_eq!(pids.len(), 2);
-    // The death of one is no matter of the other's.
+    // The death of one executor does not affect the other.
     kill(pids[1]);
     until("another", || sandbox.executor_pids() != pids).await;
     grip.gate.send(true).unwrap();
@@ -114,7 +114,7 @@ async fn an_idle_executor_makes_room_and_one_at_work_does_not() {
         failure(&call(&sandbox, last).await),
         "The minion is busy: 16 executors for modules with grants of their own are at work. Try again."
     );
-    // Those that are there serve on.
+    // Existing executors continue to serve.
     assert_eq!(call(&sandbox, "m3.number").await.value, Value::from(3));
     sandbox.kill("0");
     assert!(failure(&within("its end", running.remove(0)).await.unwrap()).ends_with("it was killed"));
@@ -130,7 +130,7 @@ async fn an_idle_executor_makes_room_and_one_at_work_does_not() {
     within("shutdown", sandbox.shutdown()).await;
 }
 
-/// Deaths of the one are no matter of the others, and none of those is refused for it.
+/// Deaths of one executor do not affect the others, and do not make them refuse jobs.
 #[tokio::test(flavor = "multi_thread")]
 async fn deaths_of_one_are_nobody_elses() {
     let (_home, sandbox, _grip) = reaching(2, Duration::from_secs(60)).await;
@@ -146,7 +146,8 @@ async fn deaths_of_one_are_nobody_elses() {
     sandbox.shutdown().await;
 }
 
-/// One directory that is not there, is none or leads elsewhere is no matter of the others, and each is taken up when it is there.
+/// A directory that does not exist, is a file or is a link does not affect the others. Each becomes available once it
+/// is a directory.
 #[tokio::test(flavor = "multi_thread")]
 async fn directories_that_cannot_be_had_are_left_out_until_they_can() {
     let home = Home::new();
@@ -161,7 +162,7 @@ async fn directories_that_cannot_be_had_are_left_out_until_they_can() {
     let (sandbox, _grip) = home.start().await;
     sandbox.install("mine", &wasm(&reaches()), None, "base").await.unwrap();
     let plain = sandbox.executor_pid().unwrap();
-    // The process that serves it now.
+    // Returns the process that serves the module now.
     let served = async || {
         let before = sandbox.executor_pids();
         assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(7));
@@ -185,13 +186,13 @@ async fn directories_that_cannot_be_had_are_left_out_until_they_can() {
         assert!(check.contains(&why), "{why}: {check}");
     }
     assert!(!check.contains(&format!("the granted directory {} ", path("there"))), "{check}");
-    // Each that appears counts for the next job.
+    // A new directory is available to the next job.
     std::fs::create_dir(path("missing")).unwrap();
     assert!(served().await.is_some());
     std::fs::remove_file(path("link")).unwrap();
     std::fs::create_dir(path("link")).unwrap();
     assert!(served().await.is_some());
-    // So does another one in its place, which the walls of the process before do not know.
+    // So is a directory that replaces another. The walls of the earlier process do not include it.
     std::fs::rename(path("there"), path("old")).unwrap();
     std::fs::create_dir(path("there")).unwrap();
     assert!(served().await.is_some());
@@ -201,12 +202,12 @@ async fn directories_that_cannot_be_had_are_left_out_until_they_can() {
     sandbox.shutdown().await;
 }
 
-/// Whoever waits for an executor that does not come up is told why, within a bound.
+/// Callers of an executor that does not start get the reason within a bound.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_executor_that_does_not_start_is_told() {
     let (mut home, sandbox, _grip) = reaching(1, Duration::from_secs(60)).await;
     sandbox.shutdown().await;
-    // One that starts once, as the one that is always there.
+    // A program that starts once, as the permanent executor.
     let folder = tempfile::tempdir().unwrap();
     let once = folder.path().join("brine-executor");
     let mark = folder.path().join("mark");
@@ -218,7 +219,7 @@ async fn an_executor_that_does_not_start_is_told() {
     std::fs::write(&once, script).unwrap();
     std::fs::set_permissions(&once, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     home.config.executor = once;
-    // Who else could not write the mark.
+    // Another user could not write the mark.
     home.config.user = Some("root".into());
     home.restarts.deaths = 2;
     let (sandbox, _grip) = home.start().await;

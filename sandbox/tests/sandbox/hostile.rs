@@ -1,4 +1,4 @@
-//! Components made to hurt the compiler: each dies in its cage, while other jobs answer.
+//! Components that attack the compiler: each is stopped in the compiler's cage, while other jobs continue.
 
 use std::time::{Duration, Instant};
 
@@ -31,7 +31,7 @@ async fn dies_in_its_cage(bomb: Vec<u8>, memory: u64, cpu_s: u64, expect: &[&str
     let text = error.to_string();
     assert!(expect.iter().any(|expect| text == *expect), "{text}");
     assert!(answered > 10, "{answered}");
-    // Once is enough.
+    // The second refusal needs no compiler.
     let again = Instant::now();
     let error = within("a known bomb", sandbox.install("bomb", &bomb, None, "base")).await.unwrap_err();
     assert!(matches!(error, InstallError::Refused { before: true, .. }), "{error:?}");
@@ -60,12 +60,12 @@ async fn many_loops() {
     dies_in_its_cage(wasm(&loops(20_000)), 512 << 20, 2, &expect).await;
 }
 
-/// The clock may have run because the machine was busy, so another time it is tried again.
+/// The timeout may be due to a busy machine, so a later attempt compiles the module again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_compiler_that_takes_too_long_is_ended_and_nothing_is_held_against_the_module() {
     let mut home = Home::new();
     home.config.compile.wall = Duration::from_millis(250);
-    // From the time when there was more.
+    // Restores the default limit.
     let compile = std::mem::take(&mut home.config.compile);
     let (sandbox, _grip) = home.start().await;
     sandbox.install("mine", &wasm(&number(1)), None, "base").await.unwrap();

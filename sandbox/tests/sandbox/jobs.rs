@@ -1,4 +1,4 @@
-//! Jobs wait, are counted, are ended, and cannot outlive their time.
+//! Jobs wait, are counted and are ended, and cannot exceed their time.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ async fn admission_is_bounded_and_queued_jobs_can_be_ended() {
     sandbox.install("mine", &wasm(ASKS), None, "base").await.unwrap();
     let running = spawn(&sandbox, "1", "mine.ask");
     within("the running job's call", grip.arrived.recv()).await.unwrap();
-    // Admitted when it is first looked at.
+    // A job is admitted when its future is first polled.
     let mut queued = Box::pin(sandbox.run(job("2", "mine.number"), "mine.number", vec![], vec![]));
     tokio::select! {
         biased;
@@ -24,7 +24,7 @@ async fn admission_is_bounded_and_queued_jobs_can_be_ended() {
     }
     let text = failure(&call(&sandbox, "mine.number").await).to_owned();
     assert_eq!(text, "The minion is busy: 1 jobs run and 1 wait. Try again, or raise sandbox:max_queued.");
-    // Who asks what runs has a turn of its own.
+    // Jobs that list others have reserved turns.
     assert_eq!(call(&sandbox, "sys.number").await.value, Value::from(3));
 
     assert_eq!(sandbox.kill("2"), 1);
@@ -88,7 +88,7 @@ async fn shutdown_ends_jobs_and_the_executor() {
     until("the executor's end", || !std::path::Path::new(&format!("/proc/{pid}")).exists()).await;
 }
 
-/// Not a bound on this machine, only on gross mistakes: `make bench` measures.
+/// Detects gross mistakes only; `make bench` measures.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_warm_call_is_quick() {
     let home = Home::new();

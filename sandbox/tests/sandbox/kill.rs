@@ -1,4 +1,4 @@
-//! A job that is killed has ended 50 ms later, whatever it was doing.
+//! A killed job ends within 50 ms, whatever it is doing.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,12 +11,12 @@ use tokio::task::JoinHandle;
 use crate::components::{ASKS, calls, loops, number, reaches};
 use crate::support::{Home, call, failure, files, job, spawn, until, wasm, within};
 
-/// What `saltutil.kill_job` has.
+/// The promised time for `saltutil.kill_job`.
 const PROMISED: Duration = Duration::from_millis(50);
-/// One of so many tries has to keep it: the machine may do other things at the same time.
+/// One try of these must keep the promise, because the machine may be busy.
 const TRIES: usize = 5;
 
-/// From the word to the end.
+/// Returns the time from the kill to the job's end.
 async fn killed(sandbox: &Sandbox, jid: &str, job: JoinHandle<JobOutcome>) -> (Duration, String) {
     let began = Instant::now();
     assert_eq!(sandbox.kill(jid), 1);
@@ -30,7 +30,7 @@ fn judge(what: &str, mut times: Vec<Duration>) {
     assert!(times[0] <= PROMISED, "{what}: {times:?}");
 }
 
-/// Computing, with as many others as there are turns; and waiting for a turn behind them.
+/// Kills a job that computes while all turns are taken, and a job that waits for a turn.
 #[tokio::test(flavor = "multi_thread")]
 async fn computing_and_queued() {
     let mut home = Home::new().grant("mine", "jobs");
@@ -61,7 +61,8 @@ async fn computing_and_queued() {
     sandbox.shutdown().await;
 }
 
-/// The host answers late: a program runs, a server is slow. What was begun for it ends too.
+/// Kills a job during a slow operation of the host, such as a program or a request to a slow server. The operation ends
+/// too.
 #[tokio::test(flavor = "multi_thread")]
 async fn within_a_host_call() {
     let home = Home::new().grant("mine", "jobs");
@@ -104,12 +105,12 @@ async fn calling_another_function() {
     sandbox.shutdown().await;
 }
 
-/// Its executor takes its time to start.
+/// Kills a job whose executor starts slowly.
 #[tokio::test(flavor = "multi_thread")]
 async fn waiting_for_an_executor() {
     let mut home = Home::new();
     let (folder, real) = (home.config.standard_dir.clone(), home.config.executor.clone());
-    // The second does not say that it is ready.
+    // The second executor never sends `Ready`.
     let (program, mark) = (folder.join("executor"), folder.join("mark"));
     let script = format!(
         "#!/bin/sh\nif [ -e {mark} ]; then exec sleep 1000; fi\n: > {mark}\nexec {real} \"$@\"\n",
@@ -119,7 +120,7 @@ async fn waiting_for_an_executor() {
     std::fs::write(&program, script).unwrap();
     std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     home.config.executor = program;
-    // Who else could not write the mark.
+    // Another user could not write the mark.
     home.config.user = Some("root".into());
     let home = home.policy(&json!({ "modules": {
         "mine": { "jobs": true, "filesystem": { folder.to_str().unwrap(): "ro" } },
@@ -138,7 +139,7 @@ async fn waiting_for_an_executor() {
     within("shutdown", sandbox.shutdown()).await;
 }
 
-/// Its module's code was lost and is compiled again, for long.
+/// Kills a job whose module lost its code and is being compiled again for a long time.
 #[tokio::test(flavor = "multi_thread")]
 async fn while_its_module_is_compiled() {
     let home = Home::new();
@@ -147,7 +148,7 @@ async fn while_its_module_is_compiled() {
     sandbox.install("mine", &wasm(&number(1)), None, "base").await.unwrap();
     sandbox.shutdown().await;
     let (sandbox, _grip) = home.start().await;
-    // Lost while the executor was away.
+    // The code is lost while the executor is down.
     let pid = sandbox.executor_pid().unwrap();
     files(&home.config.cache_dir, "json").iter().for_each(|file| std::fs::remove_file(file).unwrap());
     crate::deaths::kill(pid);

@@ -1,4 +1,4 @@
-//! While a large module is compiled nobody waits for it who does not need it.
+//! While a large module is compiled, only jobs that need it wait.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use rmpv::Value;
 use crate::components::{loops, number};
 use crate::support::{Home, call, until, wasm, within};
 
-/// The compiler would work on it until its cage ends it.
+/// A module on which the compiler works until its cage ends it.
 fn large() -> Vec<u8> {
     let size = usize::try_from(SMALL_MODULE).unwrap();
     let data = format!(r#"(core module $d (memory 32) (data (i32.const 0) "{}"))"#, "x".repeat(size));
@@ -31,7 +31,7 @@ async fn small_modules_do_not_wait_for_a_large_one() {
     };
     let one = install("one", large());
     until("the large one is compiled", || compilers() == 1).await;
-    // Another large one waits for it, also where it is another module; so its content differs.
+    // Another large module waits for it. Its content differs, because the same content is compiled only once.
     let mut other = large();
     let data = other.windows(4).position(|window| window == b"xxxx").unwrap();
     other[data] = b'y';
@@ -44,7 +44,7 @@ async fn small_modules_do_not_wait_for_a_large_one() {
         assert_eq!(call(&sandbox, &format!("{name}.number")).await.value, Value::from(n));
         println!("{name}: first call after {:?}", started.elapsed());
     }
-    // An update of one of them, and its removal, as well.
+    // An update and a removal of a small module do not wait either.
     let updated = within("update", sandbox.install("mine", &wasm(&number(4)), None, "base")).await.unwrap();
     assert_eq!(updated, Installed::Updated);
     within("remove", sandbox.remove("yours")).await.unwrap();
@@ -60,8 +60,8 @@ async fn small_modules_do_not_wait_for_a_large_one() {
     sandbox.shutdown().await;
 }
 
-/// What an update of the engine is for modules that are installed: the start waits for the small ones, who names a large one waits for it,
-/// and nobody else.
+/// After an update of the engine, the start waits for small modules. Only jobs that name a large module wait for that
+/// one.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_does_not_wait_for_large_modules() {
     let mut home = Home::new().standard("test", &number(1));
@@ -83,7 +83,7 @@ async fn a_start_does_not_wait_for_large_modules() {
     }
     let waits = Arc::clone(&sandbox);
     let waits = tokio::spawn(async move { call(&waits, "big.number").await });
-    // The other large one is compiled before or after it, and its cage ends it.
+    // The other large module is compiled before or after it, and the cage ends its compiler.
     let list = sandbox.report(brine_sandbox::PolicyOp::Check).await.unwrap().to_string();
     assert!(list.contains("is compiled right now; try again in a moment"), "{list}");
     let outcome = within("the large module", waits).await.unwrap();

@@ -1,4 +1,4 @@
-//! What one job and one module may use: time, arguments, turns, and their share of the memory.
+//! Limits of a job and a module: time, arguments, turns, and their share of the memory.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ async fn a_job_brings_a_time_of_its_own() {
     let outcome = within("its end", sandbox.run(context, "mine.spin", vec![], vec![])).await;
     assert!(failure(&outcome).contains("wall clock limit of 300 ms"), "{outcome:?}");
     assert!(began.elapsed() < Duration::from_secs(20));
-    // It only lowers what the owner allows.
+    // The job's own limit can only lower the owner's limit.
     let home = home.policy(&json!({ "modules": { "mine": { "jobs": true, "limits": { "wall": "200ms" } } } }));
     sandbox.shutdown().await;
     let (sandbox, _grip) = home.start().await;
@@ -40,7 +40,7 @@ async fn a_function_has_limits_of_its_own() {
     sandbox.install("mine", &wasm(ASKS), None, "base").await.unwrap();
     let outcome = call(&sandbox, "mine.spin").await;
     assert!(failure(&outcome).contains("wall clock limit of 200 ms"), "{outcome:?}");
-    // One page is what it has.
+    // The limit is one page of memory.
     assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(7));
     let asking = spawn(&sandbox, "1", "mine.ask");
     within("its call", grip.arrived.recv()).await.unwrap();
@@ -64,7 +64,7 @@ async fn arguments_are_bounded() {
         failure(&outcome),
         "The arguments have 100010 bytes; the limit of a job is 100000 (sandbox:limits:host_bytes)."
     );
-    // What is within is the function's business.
+    // Arguments within the limit reach the function.
     let outcome = within("its end", run(99_000, "a")).await;
     assert!(failure(&outcome).starts_with("Passed invalid arguments to mine.number: "), "{outcome:?}");
     sandbox.shutdown().await;
@@ -87,7 +87,7 @@ async fn a_module_has_turns_of_its_own() {
         failure(&call(&sandbox, "mine.number").await),
         "The minion is busy: 1 jobs of module mine run and 1 wait. Try again, or raise sandbox:modules:mine:max_queued."
     );
-    // Others do not notice.
+    // Other modules are not affected.
     assert_eq!(call(&sandbox, "other.number").await.value, Value::from(7));
     assert!(!waiting.is_finished());
     grip.gate.send(true).unwrap();
@@ -97,7 +97,7 @@ async fn a_module_has_turns_of_its_own() {
     sandbox.shutdown().await;
 }
 
-/// The sum of what is lent to all is bounded, whatever the number of turns.
+/// The sum of all leases is bounded, whatever the number of turns.
 #[tokio::test(flavor = "multi_thread")]
 async fn jobs_wait_for_memory() {
     let mut home = Home::new().policy(&json!({ "modules": {
@@ -113,10 +113,10 @@ async fn jobs_wait_for_memory() {
     let running = spawn(&sandbox, "1", "mine.ask");
     within("its call", grip.arrived.recv()).await.unwrap();
     assert_eq!(call(&sandbox, "small.number").await.value, Value::from(1));
-    // 64 MiB and 64 MiB more are too many.
+    // Twice 64 MiB is too much.
     let waiting = spawn(&sandbox, "2", "mine.number");
     until("it waits", || sandbox.instances() == 2).await;
-    // Who asks what runs does not wait.
+    // Jobs that list others do not wait.
     assert_eq!(call(&sandbox, "sys.number").await.value, Value::from(3));
     assert!(!waiting.is_finished());
     sandbox.kill("1");

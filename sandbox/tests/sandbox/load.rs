@@ -1,4 +1,4 @@
-//! A thousand jobs at once: each is answered or refused, none is lost, and nothing of them stays.
+//! A thousand jobs at once: each returns or is refused, and none leaves anything behind.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::components::{ASKS, number};
 use crate::support::{Home, failure, job, resident, wasm, within};
 
 const JOBS: usize = 1_000;
-/// What an allocator may keep of it.
+/// Memory that the allocator may keep.
 const KEPT: u64 = 16 << 20;
 
 async fn at_once(sandbox: &Sandbox, fun: &'static str) -> Vec<JobOutcome> {
@@ -53,7 +53,7 @@ async fn a_thousand_jobs_are_answered_or_refused() {
     sandbox.shutdown().await;
 }
 
-/// All of them hang, some in the executor and most in the queue; one word ends all.
+/// All jobs hang, some in the executor and most in the queue. One kill ends them all.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_jobs_that_hang_are_ended_together() {
     let mut home = Home::new().grant("mine", "jobs");
@@ -65,7 +65,7 @@ async fn a_thousand_jobs_that_hang_are_ended_together() {
     let idle = resident(pid);
     let jobs = (0..JOBS).map(|_| sandbox.run(job("1", "mine.ask"), "mine.ask", vec![], vec![]));
     let kill = async {
-        // An eighth of the turns is kept for other modules.
+        // An eighth of the turns is left for other modules.
         for _ in 0..88 {
             grip.arrived.recv().await.unwrap();
         }
@@ -83,7 +83,8 @@ async fn a_thousand_jobs_that_hang_are_ended_together() {
     sandbox.shutdown().await;
 }
 
-/// A warm call, one after the other: `cargo test -p brine-sandbox --release --test sandbox -- --ignored --exact load::warm --nocapture`
+/// Measures warm calls, one after the other:
+/// `cargo test -p brine-sandbox --release --test sandbox -- --ignored --exact load::warm --nocapture`
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "measures"]
 async fn warm() {

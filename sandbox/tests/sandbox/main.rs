@@ -1,4 +1,4 @@
-//! The sandbox with its two real programs: modules are installed, run, refused and lost, and executors die.
+//! The sandbox with its two real programs: modules are installed, run, refused and removed, and executors die.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, missing_docs)]
 
 mod components;

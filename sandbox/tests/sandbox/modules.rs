@@ -1,4 +1,4 @@
-//! Modules come, change, are refused and stay.
+//! Modules are installed, updated, refused and kept.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -36,7 +36,7 @@ async fn install_run_replace_and_start_again() {
     sandbox.shutdown().await;
     assert_eq!(failure(&call(&sandbox, "mine.number").await), "The minion is stopping.");
 
-    // What was installed is there after a restart, from the cache.
+    // After a restart an installed module is there, with its code from the cache.
     let compiled = home.compiled();
     let (sandbox, _grip) = home.start().await;
     assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(2));
@@ -75,7 +75,7 @@ async fn a_bad_file_is_refused_by_name_and_reason_and_the_last_good_one_stays() 
         assert!(matches!(sandbox.install(name, &good, None, "base").await, Err(InstallError::Name(_))), "{name}");
     }
     sandbox.shutdown().await;
-    // Nothing of it is on the disk.
+    // A refused module leaves nothing on the disk.
     assert_eq!(files(&home.config.modules_dir, "wasm").len(), 1);
     assert_eq!(home.compiled().len(), 1);
     assert_eq!(std::fs::read(&files(&home.config.modules_dir, "wasm")[0]).unwrap(), good);
@@ -98,7 +98,7 @@ async fn standard_modules_are_not_replaced_unless_the_owner_says_so() {
     let (sandbox, _grip) = home.start().await;
     assert_eq!(sandbox.names(), ["saltutil", "test"]);
     assert_eq!(sandbox.describe("test").unwrap().origin, "standard");
-    // The grant that comes with the standard module.
+    // The module has the grant that comes with the standard module.
     assert_eq!(call(&sandbox, "saltutil.number").await.value, Value::from(7));
     let text = failure(&call(&sandbox, "broken.number").await).to_owned();
     assert_eq!(text, "'broken.number' is not available. It was left out: module broken exports no function.");
@@ -122,14 +122,14 @@ async fn standard_modules_are_not_replaced_unless_the_owner_says_so() {
     let (sandbox, _grip) = home.start().await;
     assert_eq!(sandbox.install("test", &wasm(&number(2)), None, "base").await.unwrap(), Installed::Updated);
     assert_eq!(call(&sandbox, "test.number").await.value, Value::from(2));
-    // What takes a standard module's place does not take its grants.
+    // A module that replaces a standard one does not get its grants.
     let changed = ASKS.replace("i32.const 7", "i32.const 8");
     let error = sandbox.install("saltutil", &wasm(&changed), None, "base").await.unwrap_err();
     assert!(matches!(error, InstallError::Held(_)), "{error}");
     assert_eq!(call(&sandbox, "saltutil.number").await.value, Value::from(7));
     sandbox.shutdown().await;
 
-    // Without the permission the standard module is back at the next start.
+    // Without the permission, the standard module is used again after the next start.
     home.config.policy = Default::default();
     let (sandbox, _grip) = home.start().await;
     assert_eq!(call(&sandbox, "test.number").await.value, Value::from(1));
@@ -144,7 +144,7 @@ async fn an_update_that_asks_for_more_waits_for_the_owner() {
     let error = sandbox.install("mine", &wasm(ASKS), None, "base").await.unwrap_err();
     let InstallError::Held(held) = &error else { panic!("{error}") };
     let hash = held.sha256();
-    // In quotes where YAML would take it for a number.
+    // YAML quotes a hash that could be read as a number.
     assert_eq!(
         error.to_string().replace('"', ""),
         format!(
@@ -160,12 +160,12 @@ async fn an_update_that_asks_for_more_waits_for_the_owner() {
     {
         let error = sandbox.install("mine", &wasm(&importing(interface)), None, "base").await.unwrap_err();
         assert!(error.to_string().contains(interface), "{error}");
-        // What no word of the owner's would let in is not held for one.
+        // A module that no decision of the owner could admit is not held.
         assert_eq!(matches!(error, InstallError::Held(_)), !interface.starts_with("acme"), "{error}");
     }
     sandbox.shutdown().await;
 
-    // The owner writes down what the error said.
+    // The owner adds the lines of the error to the configuration.
     let entry = Value::Map(vec![("sha256".into(), hash.to_string().into()), ("jobs".into(), true.into())]);
     let modules = Value::Map(vec![("mine".into(), entry)]);
     home.config.policy = Settings::read(&Value::Map(vec![("modules".into(), modules)])).unwrap().policy;
@@ -174,7 +174,7 @@ async fn an_update_that_asks_for_more_waits_for_the_owner() {
     assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(7));
     sandbox.shutdown().await;
 
-    // A grant taken back counts from the next start.
+    // A removed grant takes effect at the next start.
     home.config.policy = Default::default();
     let (sandbox, _grip) = home.start().await;
     let text = failure(&call(&sandbox, "mine.number").await).to_owned();
@@ -185,7 +185,8 @@ async fn an_update_that_asks_for_more_waits_for_the_owner() {
     sandbox.shutdown().await;
 }
 
-/// An interface of ours with a function that it does not have: what the policy lets through, the executor does not take.
+/// The module imports a function that the host's interface does not have: the policy admits it, but the executor
+/// refuses to load it.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_executor_does_not_take_is_not_switched_in() {
     let home = Home::new().grant("mine", "grains");
@@ -207,7 +208,7 @@ async fn changed_code_in_the_cache_is_noticed_and_never_run() {
     let code = home.compiled().remove(0);
     let good = std::fs::read(&code).unwrap();
     let change = || {
-        // As a bad disk would, or somebody who gained the file but not the folder's owner.
+        // As by a bad disk, or by an attacker with access to the file but not to its owner's account.
         let mut bad = good.clone();
         let middle = bad.len() / 2;
         bad[middle] ^= 0xff;
@@ -221,7 +222,7 @@ async fn changed_code_in_the_cache_is_noticed_and_never_run() {
     assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(1));
     assert_eq!(std::fs::read(&code).unwrap(), good, "it was compiled again");
 
-    // The same while the minion runs, when the next executor is given its modules.
+    // The same while the minion runs, when the next executor loads its modules.
     change();
     let pid = sandbox.executor_pid().unwrap();
     crate::deaths::kill(pid);
@@ -230,7 +231,7 @@ async fn changed_code_in_the_cache_is_noticed_and_never_run() {
     assert_eq!(std::fs::read(&code).unwrap(), good);
     sandbox.shutdown().await;
 
-    // And where the component is gone too, there is an error and no module.
+    // If the component is lost too, there is an error and no module.
     change();
     std::fs::write(home.config.modules_dir.join("mine.wasm"), b"junk").unwrap();
     let (sandbox, _grip) = home.start().await;
@@ -242,7 +243,7 @@ async fn changed_code_in_the_cache_is_noticed_and_never_run() {
     sandbox.shutdown().await;
 }
 
-/// Who runs the old one runs it to its end; who comes later gets the new one.
+/// A running job ends on the old version; later jobs get the new one.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_update_does_not_touch_jobs_that_run() {
     let home = Home::new().grant("mine", "jobs");
@@ -256,7 +257,7 @@ async fn an_update_does_not_touch_jobs_that_run() {
     grip.gate.send(true).unwrap();
     let outcome = within("the old one's end", running).await.unwrap();
     assert_eq!((outcome.value, outcome.sha256), (Value::from(true), Some(old)));
-    // There and back again, while the first one's retirement may still be under way.
+    // Repeated switches, while the retirement of the first version may still be under way.
     for _ in 0..3 {
         assert_eq!(sandbox.install("mine", &wasm(ASKS), None, "base").await.unwrap(), Installed::Updated);
         assert_eq!(call(&sandbox, "mine.ask").await.value, Value::from(true));
@@ -284,7 +285,7 @@ async fn a_removed_module_is_gone_for_good_and_jobs_that_run_it_end_as_they_woul
     grip.gate.send(true).unwrap();
     assert_eq!(within("the job's end", running).await.unwrap().value, Value::from(true));
 
-    // What is not installed is not removed: neither what is gone nor what is the package's.
+    // Only installed modules are removed: not removed ones, standard ones or unknown ones.
     for name in ["mine", "test", "none"] {
         assert_eq!(sandbox.remove(name).await.unwrap(), Removed::Absent, "{name}");
     }
@@ -297,13 +298,13 @@ async fn a_removed_module_is_gone_for_good_and_jobs_that_run_it_end_as_they_woul
     sandbox.shutdown().await;
     let (sandbox, _grip) = home.start().await;
     assert_eq!(sandbox.names(), ["other", "test"]);
-    // Nor what somebody put into the folder by hand.
+    // Modules that were put into the folder by hand are not removed either.
     std::fs::write(home.config.modules_dir.join("hand.wasm"), wasm(&number(3))).unwrap();
     sandbox.shutdown().await;
     let (sandbox, _grip) = home.start().await;
     assert_eq!(sandbox.remove("hand").await.unwrap(), Removed::Absent);
     assert_eq!(call(&sandbox, "hand.number").await.value, Value::from(3));
-    // And it may come back.
+    // A removed module may be installed again.
     assert_eq!(sandbox.install("mine", &wasm(ASKS), None, "dev").await.unwrap(), Installed::New);
     assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(7));
     sandbox.shutdown().await;
@@ -320,7 +321,7 @@ async fn a_standard_module_comes_back_when_its_replacement_is_removed() {
     assert_eq!(sandbox.remove("test").await.unwrap(), Removed::Standard);
     assert_eq!(call(&sandbox, "test.number").await.value, Value::from(1));
     assert_eq!(sandbox.describe("test").unwrap().origin, "standard");
-    // Where it cannot come back, what took its place stays.
+    // If the standard module is unusable, the one that replaced it stays.
     sandbox.install("test", &wasm(&number(2)), None, "base").await.unwrap();
     std::fs::write(home.config.standard_dir.join("test.wasm"), b"junk").unwrap();
     let error = sandbox.remove("test").await.unwrap_err();
@@ -328,7 +329,7 @@ async fn a_standard_module_comes_back_when_its_replacement_is_removed() {
     assert_eq!(call(&sandbox, "test.number").await.value, Value::from(2));
     sandbox.shutdown().await;
 
-    // One that the owner does not allow any more is on the disk still, and can be removed.
+    // A module that the owner does not allow any more is still on the disk, and can be removed.
     let mut home = home.standard("test", &number(1));
     home.config.policy = Default::default();
     let (sandbox, _grip) = home.start().await;
@@ -340,7 +341,7 @@ async fn a_standard_module_comes_back_when_its_replacement_is_removed() {
     sandbox.shutdown().await;
 }
 
-/// What a start would not read is not taken.
+/// Installs are refused when a start would not read the module.
 #[tokio::test(flavor = "multi_thread")]
 async fn modules_are_counted() {
     let home = Home::new();
@@ -359,13 +360,13 @@ async fn modules_are_counted() {
     sandbox.shutdown().await;
 }
 
-/// A job that fetches a module may reach its limit while the compiler is at work: that must not leave half an install.
+/// The job that fetches a module may reach its limit during the compilation. The install still completes.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_install_goes_on_without_who_asked_for_it() {
     let home = Home::new();
     let (sandbox, _grip) = home.start().await;
     let component = wasm(&number(1));
-    // Polled once, and dropped.
+    // Polled once and dropped.
     tokio::select! {
         biased;
         result = sandbox.install("mine", &component, None, "base") => panic!("{result:?}"),

@@ -1,5 +1,4 @@
-//! Functions that call functions: in instances of their own, with their own grants, within their caller's time, and never
-//! without end.
+//! Nested calls: in separate instances, with their own grants, within their caller's time, and with a bound on depth.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,7 +10,7 @@ use serde_json::json;
 use crate::components::{ASKS, calls, number, reaches};
 use crate::support::{DEADLINE, Home, Nesting, failure, job, wasm, within};
 
-/// Module `mine` calls; `other` has a number and spins.
+/// Installs `mine`, which makes nested calls, and `other`, which has `number` and `spin`.
 async fn sandbox(home: &Home) -> (Arc<Sandbox>, Arc<Nesting>) {
     let (sandbox, broker) = home.start_nesting().await;
     sandbox.install("mine", &wasm(&calls()), None, "base").await.unwrap();
@@ -33,7 +32,7 @@ fn outcomes(broker: &Nesting) -> Vec<JobOutcome> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_function_calls_another_and_what_that_uses_counts() {
-    // One turn: what is called does not wait for another.
+    // With a single turn, nested calls do not wait for another one.
     let mut home = home();
     (home.config.max_running, home.config.max_queued) = (1, 0);
     let (sandbox, broker) = sandbox(&home).await;
@@ -49,7 +48,7 @@ async fn a_function_calls_another_and_what_that_uses_counts() {
     assert_eq!(inner[0].sha256, Some(sandbox.describe("other").unwrap().sha256));
     let (own, number, call1, all) =
         (alone.usage.unwrap(), inner[0].usage.unwrap(), inner[1].usage.unwrap(), outcome.usage.unwrap());
-    // The broker was asked twice, by the job's function and by what it called.
+    // The broker was called twice: by the job's function and by its nested call.
     assert_eq!((own.host_calls, number.host_calls, call1.host_calls, all.host_calls), (1, 0, 1, 2));
     assert!(call1.cpu_us >= number.cpu_us && all.cpu_us >= call1.cpu_us);
     assert_eq!(call1.memory_peak, own.memory_peak + number.memory_peak);
@@ -67,7 +66,7 @@ async fn cycles_and_depth_are_refused() {
         failure(&outcomes(&broker)[0]),
         "'mine.call0' is already being called: mine.call0 → mine.call1 → mine.call0"
     );
-    // Names are short: what is called stands in a job's id here, and those are.
+    // The names are short, because the function to call is passed as a job id, whose length is bounded.
     sandbox.install("m", &wasm(&calls().replace("i32.const 1024", "i32.const 2048")), None, "base").await.unwrap();
     sandbox.install("n", &wasm(&number(9)), None, "base").await.unwrap();
     let deep = |last: usize| (1..=last).map(|n| format!("m.call{n}|")).collect::<String>() + "n.number";
@@ -82,7 +81,7 @@ async fn cycles_and_depth_are_refused() {
     sandbox.shutdown().await;
 }
 
-/// What is called has its own grants, and so its own executor.
+/// A nested call has the grants of its own module, and so its own executor.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_called_has_its_own_grants() {
     let home = Home::new();
@@ -104,12 +103,13 @@ async fn what_is_called_has_its_own_grants() {
 async fn what_is_called_has_what_is_left_of_the_callers_time() {
     let mut home = home();
     home.config.limits.wall_ms = 700;
-    // Its own module may take longer; that does not count.
+    // The longer limit of the called module does not apply.
     let home = home.policy(&json!({ "modules": { "*": { "jobs": true }, "other": { "limits": { "wall": "50s" } } } }));
     let (sandbox, _broker) = sandbox(&home).await;
     let began = Instant::now();
     let outcome = call(&sandbox, "mine.call0", "other.spin").await;
-    // Both end at the same moment; where the callee is first, its caller may just have the time to say that it failed.
+    // Both calls end at the same moment. If the nested one ends first, its caller may still have time to report the
+    // failure.
     if !outcome.success {
         assert!(failure(&outcome).contains("wall clock limit of 700 ms"), "{outcome:?}");
     } else {
@@ -119,7 +119,7 @@ async fn what_is_called_has_what_is_left_of_the_callers_time() {
     sandbox.shutdown().await;
 }
 
-/// The functions that a call calls have CPU time of their own, all together; also what these call counts.
+/// Nested calls have a budget of CPU time together, apart from their caller's own.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_called_has_a_budget_of_cpu_time() {
     let home = home().policy(&json!({ "modules": {
@@ -146,7 +146,7 @@ async fn what_is_called_has_a_budget_of_cpu_time() {
                 what.split('|').next().unwrap()
             )
         );
-        // It is not its own time, and each call has what there is anew.
+        // The budget belongs to one call: `mine.call1` has its own and calls twice.
         let spun = if what.contains('|') { 2 } else { 1 };
         assert_eq!(inner.len(), spun + usize::from(what.contains('|')) + 1, "{inner:?}");
         assert!(inner[..spun].iter().all(|outcome| failure(outcome).contains("150 ms")), "{inner:?}");
@@ -154,7 +154,7 @@ async fn what_is_called_has_a_budget_of_cpu_time() {
     sandbox.shutdown().await;
 }
 
-/// With the job, by its id; and when who asked for it goes away.
+/// A nested call ends with its job: by the job's id, or when the requester goes away.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_called_ends_with_the_job() {
     let home = home();
@@ -174,7 +174,7 @@ async fn what_is_called_ends_with_the_job() {
             assert_eq!(text, "mine.call0 was stopped: it was killed");
         }
         until_instances(&sandbox, 0).await;
-        // And leaves the executor as it was.
+        // The executor stays usable.
         let outcome = within("another", sandbox.run(job("6", "other.number"), "other.number", vec![], vec![])).await;
         assert_eq!(outcome.value, Value::from(7));
     }
@@ -189,7 +189,7 @@ async fn until_instances(sandbox: &Sandbox, count: usize) {
     }
 }
 
-/// Jobs that call, all turns taken: nobody waits for anybody.
+/// Jobs that make nested calls while all turns are taken do not wait for each other.
 #[tokio::test(flavor = "multi_thread")]
 async fn jobs_that_call_do_not_wait_for_each_other() {
     let mut home = home();
@@ -208,7 +208,7 @@ async fn calls_within_calls_are_bounded() {
     home.config.limits.memory = 64 << 20;
     home.config.total_memory = 128 << 20;
     let (sandbox, broker) = home.start_nesting().await;
-    // It has used more than a little, so that it begins with all of its limit.
+    // The module uses more than a small lease, so that its call begins with all of its limit.
     let large = calls().replace(r#"(memory (export "memory") 1)"#, r#"(memory (export "memory") 100)"#);
     sandbox.install("mine", &wasm(&large), None, "base").await.unwrap();
     sandbox.install("number", &wasm(&number(1)), None, "base").await.unwrap();

@@ -1,4 +1,4 @@
-//! Modules that have to be signed, from the bytes that arrive to those that a start reads again.
+//! Required signatures, from the arriving bytes to the modules read again at a start.
 
 use brine_sandbox::{InstallError, Installed};
 use rmpv::Value;
@@ -7,9 +7,9 @@ use serde_json::json;
 use crate::components::number;
 use crate::support::{Home, call, wasm};
 
-/// Made for this test: its private key is nowhere else.
+/// Made for this test. The private key exists nowhere else.
 const KEY: &str = "RWR0ZXN0a2V5McEDcDky7N5lOKlopH4K4PYQPchhbUfGngoqhHd7JUAp";
-/// Of the component `number(1)`.
+/// The signature of the component `number(1)`.
 const SIGNATURE: &str = "untrusted comment: signature from minisign secret key\n\
     RUR0ZXN0a2V5McLgRxP8UuZRNXot6LBkwaMaIowNI/oXFyZ2ypzdZ+WAYoL/Y4B87cFW2knfXC/u4NojJN2rPMUOUMBYPz3MdAs=\n\
     trusted comment: timestamp:1763672400\tfile:mine.wasm\thashed\n\
@@ -29,7 +29,7 @@ async fn only_what_is_signed_is_installed_and_read_again() {
              sign mine.wasm` and put mine.wasm.minisig beside it"
         )
     );
-    // What is refused for that is not compiled.
+    // A module without a required signature is not compiled.
     assert!(home.compiled().is_empty());
     let error = sandbox.install("mine", &two, signature, "base").await.unwrap_err();
     assert!(matches!(error, InstallError::Signature(_)), "{error}");
@@ -37,7 +37,7 @@ async fn only_what_is_signed_is_installed_and_read_again() {
     assert_eq!(sandbox.install("mine", &one, signature, "base").await.unwrap(), Installed::New);
     assert_eq!(sandbox.install("mine", &one, signature, "base").await.unwrap(), Installed::Unchanged);
     assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(1));
-    // An update that is not signed leaves the last good one where it is, and so does its own content without the signature.
+    // An unsigned update leaves the version in use in place, and so does the same content without its signature.
     for bytes in [&two, &one] {
         assert!(sandbox.install("mine", bytes, None, "base").await.is_err());
     }
@@ -50,7 +50,7 @@ async fn only_what_is_signed_is_installed_and_read_again() {
     assert!(field("refused").is_some(), "{shown}");
     sandbox.shutdown().await;
 
-    // The signature is read again at the start, and counts then too.
+    // The next start reads the signature again and verifies it.
     let (sandbox, _grip) = home.start().await;
     assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(1));
     sandbox.shutdown().await;
@@ -58,7 +58,7 @@ async fn only_what_is_signed_is_installed_and_read_again() {
     std::fs::remove_file(&beside).unwrap();
     let (sandbox, _grip) = home.start().await;
     assert!(!call(&sandbox, "mine.number").await.success);
-    // Brought again with its signature it is back, and goes with it.
+    // Installed again with its signature, the module is back. Its removal removes the signature too.
     assert_eq!(sandbox.install("mine", &one, signature, "base").await.unwrap(), Installed::New);
     assert!(beside.exists());
     sandbox.remove("mine").await.unwrap();

@@ -1,4 +1,4 @@
-//! A sandbox in a temporary folder, a broker that tests hold by the hand, and the two programs.
+//! A sandbox in a temporary folder, brokers that tests control, and the two programs.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,10 +14,10 @@ use rmpv::Value;
 use serde_json::json;
 use tokio::sync::{mpsc, watch};
 
-/// Far beyond what anything here takes, on a machine that does other things too.
+/// A deadline far beyond the duration of every step, even on a busy machine.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Waits for what has to happen.
+/// Waits for a future, within the deadline.
 pub(crate) async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
     match tokio::time::timeout(DEADLINE, future).await {
         Ok(done) => done,
@@ -25,7 +25,7 @@ pub(crate) async fn within<T>(what: &str, future: impl Future<Output = T>) -> T 
     }
 }
 
-/// Waits for a condition that nobody announces.
+/// Polls until a condition holds, within the deadline.
 pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     within(what, async {
         while !holds() {
@@ -35,8 +35,8 @@ pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     .await;
 }
 
-/// One of the programs: from `BRINE_LIB`, or from the target folder, built if it is not there. Each has a cargo call of its
-/// own, because cargo unifies features within one.
+/// Returns one of the programs: from `BRINE_LIB`, or from the target folder, built if it does not exist. Each has a
+/// cargo call of its own, because cargo unifies features within one call.
 pub(crate) fn program(name: &'static str) -> PathBuf {
     static BUILDING: Mutex<()> = Mutex::new(());
     let _one_at_a_time = BUILDING.lock();
@@ -55,7 +55,7 @@ pub(crate) fn program(name: &'static str) -> PathBuf {
     path
 }
 
-/// Answers `true` to everything, when the test lets it.
+/// A broker that answers `true` to every request when the test permits it.
 pub(crate) struct Hand {
     arrived: mpsc::UnboundedSender<HostOp>,
     gate: watch::Receiver<bool>,
@@ -63,7 +63,7 @@ pub(crate) struct Hand {
     pub(crate) lines: Mutex<Vec<(LogLevel, String)>>,
 }
 
-/// The other end of a [`Hand`].
+/// The test's side of a [`Hand`].
 pub(crate) struct Grip {
     pub(crate) arrived: mpsc::UnboundedReceiver<HostOp>,
     pub(crate) dropped: mpsc::UnboundedReceiver<()>,
@@ -91,12 +91,12 @@ impl Broker for Hand {
     }
 }
 
-/// Takes the job that is to be killed for a function that is to be called: `mine.call0`, or with one argument
-/// `mine.call0|argument`. The answer is whether it succeeded.
+/// A broker that calls a function named in place of the job to kill: `mine.call0`, or with one argument
+/// `mine.call0|argument`. It answers whether the call succeeded.
 #[derive(Default)]
 pub(crate) struct Nesting {
     sandbox: OnceLock<Weak<Sandbox>>,
-    /// What the functions returned, in the order in which they ended.
+    /// The outcomes of the functions, in the order in which they ended.
     pub(crate) outcomes: Mutex<Vec<JobOutcome>>,
 }
 
@@ -119,9 +119,9 @@ impl Broker for Nesting {
     fn log(&self, _job: &JobContext, _level: LogLevel, _message: &str) {}
 }
 
-/// A folder with a sandbox's parts in it.
+/// A folder with the parts of a sandbox.
 pub(crate) struct Home {
-    /// Gone with this.
+    /// Removes the folder on drop.
     _dir: tempfile::TempDir,
     pub(crate) config: SandboxConfig,
     pub(crate) restarts: Restarts,
@@ -152,12 +152,12 @@ impl Home {
         Self { _dir: dir, config, restarts: Restarts::default() }
     }
 
-    /// Gives one module, or all (`*`), one capability.
+    /// Grants one capability to one module, or to all (`*`).
     pub(crate) fn grant(self, module: &str, capability: &str) -> Self {
         self.policy(&json!({ "modules": { module: { capability: true } } }))
     }
 
-    /// Sets the owner's word: what is in `sandbox` of the configuration about modules.
+    /// Sets the policy from the `sandbox:` section of a configuration.
     pub(crate) fn policy(mut self, sandbox: &serde_json::Value) -> Self {
         self.config.policy = Settings::read(&value(sandbox)).unwrap().policy;
         self
@@ -182,7 +182,7 @@ impl Home {
         Sandbox::start_with(self.config.clone(), broker, self.restarts.clone()).await
     }
 
-    /// With a broker that calls functions.
+    /// Starts the sandbox with a broker that calls functions.
     pub(crate) async fn start_nesting(&self) -> (Arc<Sandbox>, Arc<Nesting>) {
         let broker = Arc::new(Nesting::default());
         let sandbox = self.try_start_with(broker.clone()).await.unwrap_or_else(|error| panic!("{error}"));
@@ -194,7 +194,7 @@ impl Home {
         self.try_start().await.unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// The files of compiled code.
+    /// Returns the files of compiled code.
     pub(crate) fn compiled(&self) -> Vec<PathBuf> {
         files(&self.config.cache_dir, "cwasm")
     }
@@ -207,14 +207,14 @@ pub(crate) fn files(dir: &Path, extension: &str) -> Vec<PathBuf> {
     files
 }
 
-/// Resident memory of a process in bytes.
+/// Returns the resident memory of a process in bytes.
 pub(crate) fn resident(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
 }
 
-/// A configuration's value.
+/// Converts JSON to a configuration value.
 pub(crate) fn value(json: &serde_json::Value) -> Value {
     match json {
         serde_json::Value::Null => Value::Nil,
@@ -249,13 +249,13 @@ pub(crate) async fn call(sandbox: &Sandbox, fun: &str) -> JobOutcome {
     within(fun, Box::pin(sandbox.run(job("20261120000000000001", fun), fun, vec![], vec![]))).await
 }
 
-/// Starts a job that goes on beside the test.
+/// Starts a job in a task.
 pub(crate) fn spawn(sandbox: &Arc<Sandbox>, jid: &str, fun: &'static str) -> tokio::task::JoinHandle<JobOutcome> {
     let (sandbox, context) = (Arc::clone(sandbox), job(jid, fun));
     tokio::spawn(async move { sandbox.run(context, fun, vec![], vec![]).await })
 }
 
-/// The line of an outcome that failed.
+/// Returns the error line of a failed outcome.
 pub(crate) fn failure(outcome: &JobOutcome) -> &str {
     assert!(!outcome.success && outcome.retcode != 0, "{outcome:?}");
     outcome.value.as_str().unwrap()

@@ -1,4 +1,4 @@
-//! What switches by itself, what waits for the owner, and what the owner can do.
+//! Updates that are installed automatically, updates that wait for the owner, and the owner's decisions.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use serde_json::json;
 use crate::components::{ASKS, importing, number};
 use crate::support::{Home, call, failure, job, spawn, until, value, wasm, within};
 
-/// What lists modules is asked for beside all else: `brine:host/modules`.
+/// Adds an import of `brine:host/modules` to a component.
 fn lists(wat: &str) -> String {
     const NAMES: &str = r#"(component
         (import "brine:host/modules@1.0.0" (instance (export "names" (func (result (list string))))))"#;
     wat.replacen("(component", NAMES, 1)
 }
 
-/// Directories are asked for beside all else.
+/// Adds an import of directories to a component.
 fn sees(wat: &str) -> String {
     const METADATA: &str = r#"(component
         (import "brine:host/metadata@1.0.0" (instance
@@ -24,7 +24,7 @@ fn sees(wat: &str) -> String {
     wat.replacen("(component", METADATA, 1)
 }
 
-/// [`ASKS`] with another number.
+/// Returns [`ASKS`] with another number.
 fn asks(number: u32) -> String {
     ASKS.replace("i32.const 7", &format!("i32.const {number}"))
 }
@@ -40,7 +40,7 @@ fn held(result: Result<Installed, InstallError>) -> Sha256Hex {
     }
 }
 
-/// As a job of `sandbox.FUNCTION` asks, typed on this host or sent by a master.
+/// Makes a request like a job of `sandbox.FUNCTION`, typed on this host or sent by a master.
 async fn decide(sandbox: &Sandbox, function: &str, master: Option<&str>, op: PolicyOp) -> Result<Value, String> {
     let function = format!("sandbox.{function}");
     let context = JobContext { master: master.map(str::to_owned), ..job("1", &function) };
@@ -80,7 +80,7 @@ async fn less_switches_by_itself_more_waits_and_its_difference_is_shown() {
     let (sandbox, _grip) = home.start().await;
     assert_eq!(install(&sandbox, &number(1)).await.unwrap(), Installed::New);
     assert_eq!(install(&sandbox, &number(2)).await.unwrap(), Installed::Updated);
-    // What the table grants by default is not the owner's word.
+    // A default grant does not count as the owner's.
     held(install(&sandbox, &importing("brine:host/grains@1.0.0")).await);
     answers(&sandbox, 2).await;
     let hash = held(install(&sandbox, ASKS).await);
@@ -99,7 +99,8 @@ async fn less_switches_by_itself_more_waits_and_its_difference_is_shown() {
     assert_eq!((field(&entry, &["held"]), field(&entry, &["usable"])), (&Value::from(true), &Value::from(true)));
     sandbox.shutdown().await;
 
-    // It waits across a restart; and what serves goes on serving when less comes again.
+    // A held update survives a restart. The version in use continues to serve when an update with fewer imports
+    // arrives.
     let (sandbox, _grip) = home.start().await;
     assert_eq!(sandbox.held("mine").unwrap().sha256(), hash);
     answers(&sandbox, 2).await;
@@ -121,10 +122,10 @@ async fn what_is_approved_is_in_use_and_stays_so_for_what_asks_no_more() {
     assert_eq!(field(&answer, &["state"]).as_str(), Some("in use"));
     assert_eq!(field(&answer, &["has", "jobs"]).as_str(), Some("see and end running jobs"));
     answers(&sandbox, 5).await;
-    // The next asks for the same; the one after that for more.
+    // The next version asks for the same; the one after that for more.
     assert_eq!(install(&sandbox, &asks(6)).await.unwrap(), Installed::Updated);
     answers(&sandbox, 6).await;
-    // What was taken by itself is not written down as the owner's word.
+    // An automatic approval is not recorded as the owner's.
     let text = std::fs::read_to_string(home.config.modules_dir.join("decisions.json")).unwrap();
     let mine = serde_json::from_str::<serde_json::Value>(&text).unwrap()["modules"]["mine"].clone();
     assert_eq!(mine["approved"].as_array().unwrap().len(), 1, "{text}");
@@ -139,7 +140,7 @@ async fn what_is_approved_is_in_use_and_stays_so_for_what_asks_no_more() {
     assert!(field(&shown, &["approved"]).as_str().unwrap().contains("with the version before it"), "{shown}");
     sandbox.shutdown().await;
 
-    // An owner's refusal is above an approval; without what was decided there is no grant.
+    // The owner's refusal overrides an approval. Without readable decisions nothing is granted.
     let refusing = Settings::read(&value(&json!({ "modules": { "mine": { "jobs": false } } }))).unwrap().policy;
     let mut other = home;
     other.config.policy = refusing;
@@ -158,7 +159,7 @@ async fn what_is_approved_is_in_use_and_stays_so_for_what_asks_no_more() {
 async fn what_has_values_is_linked_with_nothing_in_it_until_the_owner_names_them() {
     let home = Home::new();
     let (sandbox, _grip) = home.start().await;
-    // A first install waits too, and says so to who calls it.
+    // A first install waits too, and callers get that as the error.
     let hash = held(install(&sandbox, &sees(&number(1))).await);
     let text = failure(&call(&sandbox, "mine.number").await).to_owned();
     assert!(text.contains("It waits for the owner of this host: module mine is held"), "{text}");
@@ -168,7 +169,7 @@ async fn what_has_values_is_linked_with_nothing_in_it_until_the_owner_names_them
     let lines = field(&answer, &["lines"]).as_str().unwrap();
     assert!(lines.contains("filesystem: {}"), "{lines}");
     answers(&sandbox, 1).await;
-    // Nonsense is an error, what is not here is approved in advance.
+    // An invalid hash is an error. A content that is not here is approved in advance.
     let op = |sha256: &str| PolicyOp::Approve { name: "mine".into(), sha256: sha256.into() };
     assert!(decide(&sandbox, "approve", None, op("00")).await.unwrap_err().contains("64 hex digits"));
     let answer = approve(&sandbox, Sha256Hex::from([9; 32])).await.unwrap();
@@ -201,17 +202,17 @@ async fn what_was_left_by_a_rollback_does_not_come_back_by_itself() {
     assert_eq!(field(&answer, &["left", "sha256"]).as_str().unwrap(), left.to_string());
     answers(&sandbox, 1).await;
     assert!(field(&listed(&sandbox).await, &["previous"]).is_nil());
-    // The master still has it, also after a restart.
+    // The master still has the version that was rolled back, also after a restart.
     assert_eq!(held(install(&sandbox, &number(2)).await), left);
     sandbox.shutdown().await;
     let (sandbox, _grip) = home.start().await;
     answers(&sandbox, 1).await;
     let why = held(install(&sandbox, &number(2)).await);
     assert_eq!(sandbox.held("mine").unwrap().sha256(), why);
-    // Something else may come, and then what was left too.
+    // After another version was installed, the rolled-back one is admitted again.
     assert_eq!(install(&sandbox, &number(3)).await.unwrap(), Installed::Updated);
     assert_eq!(install(&sandbox, &number(2)).await.unwrap(), Installed::Updated);
-    // Or the owner lets it in again.
+    // The owner may also admit it again.
     roll_back(&sandbox, None).await.unwrap();
     answers(&sandbox, 3).await;
     approve(&sandbox, left).await.unwrap();
@@ -219,7 +220,7 @@ async fn what_was_left_by_a_rollback_does_not_come_back_by_itself() {
     sandbox.shutdown().await;
 }
 
-/// Two sandboxes over one folder, as a minion and a `salt-call` beside it are.
+/// Two sandboxes with the same folder, like a minion and a `salt-call` beside it.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_another_program_decides_is_taken_up_and_running_jobs_end_on_the_old_one() {
     let home = Home::new().grant("other", "jobs").grant("mine", "jobs");
@@ -238,7 +239,7 @@ async fn what_another_program_decides_is_taken_up_and_running_jobs_end_on_the_ol
     answers(&minion, 2).await;
     until("what was left to be held", || minion.held("mine").is_some()).await;
     assert_eq!(held(install(&minion, &more).await), hash);
-    // A job that runs ends on what it began with.
+    // A running job ends on the version with which it began.
     install(&minion, ASKS).await.unwrap();
     let running = spawn(&minion, "1", "mine.ask");
     within("its call", grip.arrived.recv()).await.unwrap();
@@ -251,7 +252,8 @@ async fn what_another_program_decides_is_taken_up_and_running_jobs_end_on_the_ol
     minion.shutdown().await;
 }
 
-/// As by `salt-call`s that were typed at the same moment: each is a sandbox of its own over the same folder.
+/// Simultaneous decisions, like several `salt-call`s at the same moment: each is a sandbox of its own with the same
+/// folder.
 #[tokio::test(flavor = "multi_thread")]
 async fn decisions_at_the_same_moment_are_all_made() {
     let home = Home::new();
@@ -262,7 +264,7 @@ async fn decisions_at_the_same_moment_are_all_made() {
     for _ in 0..5 {
         beside.push(home.start().await);
     }
-    // The same content, and others that are not here yet: none is told to try again, and none is lost.
+    // Decisions about the same content and about contents that are not here yet: none fails, and none is lost.
     let others: Vec<Sha256Hex> = (0..15).map(|n| Sha256Hex::from([n; 32])).collect();
     let asked = (0..20).map(|n| {
         let (sandbox, _) = &beside[n % beside.len()];
@@ -306,7 +308,7 @@ async fn nothing_is_let_in_while_decisions_cannot_be_read() {
     sandbox.shutdown().await;
 }
 
-/// A signed component of this version.
+/// A signed component with this version.
 struct Signed {
     wasm: Vec<u8>,
     signature: String,
@@ -341,23 +343,23 @@ async fn an_older_signed_version_is_for_the_owner_to_let_in() {
         why.contains("it is older than the newest that was seen here (1.10.0, signed 1970-01-01 00:03:20 UTC)"),
         "{why}"
     );
-    // The same version signed before, with another content; and after.
+    // The same version with another content, signed earlier and later.
     held(Signed::new(&keys, "1.10.0", 3, 199).install(&sandbox).await);
     answers(&sandbox, 2).await;
     assert_eq!(Signed::new(&keys, "1.10.0", 4, 201).install(&sandbox).await.unwrap(), Installed::Updated);
-    // Nor is it forgotten with the module, nor by a start.
+    // The record of the newest version survives the module's removal and a restart.
     sandbox.remove("mine").await.unwrap();
     sandbox.shutdown().await;
     let (sandbox, _grip) = home.start().await;
     held(one.install(&sandbox).await);
     held(two.install(&sandbox).await);
-    // The owner may let it in, and so may an entry.
+    // The owner may admit it, and so may an entry in the configuration.
     approve(&sandbox, hash).await.unwrap();
     answers(&sandbox, 1).await;
     assert_eq!(Signed::new(&keys, "1.11.0", 5, 300).install(&sandbox).await.unwrap(), Installed::Updated);
-    // A master's job does not go back, the owner's does.
+    // A master's rollback is bound by the rule about older versions; the owner's is not.
     let error = roll_back(&sandbox, Some("aa:bb")).await;
-    // What it goes back to was approved.
+    // The version to restore was approved, so it is admitted.
     assert!(error.is_ok(), "{error:?}");
     assert_eq!(Signed::new(&keys, "1.12.0", 6, 400).install(&sandbox).await.unwrap(), Installed::Updated);
     assert_eq!(Signed::new(&keys, "1.13.0", 7, 500).install(&sandbox).await.unwrap(), Installed::Updated);

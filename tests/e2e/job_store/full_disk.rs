@@ -1,4 +1,5 @@
-//! A disk without room: nothing is acknowledged that is not stored, the error names the disk, and all goes on when there is room.
+//! A full disk: nothing is acknowledged that is not stored, the error names the disk, and the master continues when
+//! there is space.
 #![allow(clippy::disallowed_methods, reason = "tests start the programs that they test")]
 
 use std::fs::File;
@@ -10,7 +11,7 @@ use brine_tests::process::{Daemon, program, run};
 use brine_tests::salt::Master;
 use brine_tests::wait_for;
 
-/// What makes file systems of one's own: root, or a user who may have namespaces.
+/// Returns the command that makes a mount namespace: as root, or as a user who may make user namespaces.
 fn namespace() -> Option<Vec<&'static str>> {
     let kinds = [vec!["unshare", "-m"], vec!["unshare", "-Urm"]];
     kinds.into_iter().find(|kind| {
@@ -20,7 +21,7 @@ fn namespace() -> Option<Vec<&'static str>> {
     })
 }
 
-/// Starts the master with a small disk of its own for `cachedir`. It is in the master's view of the file system only, and goes with it.
+/// Starts the master with a small disk for `cachedir`. The disk is visible only to the master, and is removed with it.
 fn start_on_small_disk(master: &mut Master, namespace: &[&str]) {
     let (cache, conf) = (master.path("cache"), master.conf());
     std::fs::create_dir_all(&cache).expect("our own folder");
@@ -40,13 +41,13 @@ fn start_on_small_disk(master: &mut Master, namespace: &[&str]) {
     wait_for("the master's event bus", || std::os::unix::net::UnixStream::connect(&bus).ok().map(drop));
 }
 
-/// A file of the master's, as it sees it.
+/// Returns the path of one of the master's files as the master sees it.
 fn inside(master: &Master, relative: &str) -> PathBuf {
     let pid = master.daemon.as_ref().expect("it runs").pid();
     PathBuf::from(format!("/proc/{pid}/root{}", master.path(relative).display()))
 }
 
-/// One of the master's commands, run where the master's files are.
+/// Runs one of the master's commands in the master's mount namespace.
 fn command(master: &Master, name: &str, args: &[&str]) -> brine_tests::process::Output {
     let (pid, program, conf) = (
         master.daemon.as_ref().expect("it runs").pid().to_string(),
@@ -61,7 +62,7 @@ fn command(master: &Master, name: &str, args: &[&str]) -> brine_tests::process::
     run(Path::new("/usr/bin/nsenter"), &all)
 }
 
-/// Takes all the room there is.
+/// Fills the disk.
 fn fill(path: &Path) {
     let mut file = File::create(path).expect("a file");
     for size in [64 << 10, 4 << 10, 512, 1] {

@@ -1,4 +1,4 @@
-//! The job store of a real master that is killed, over and over, and of one whose disk is full.
+//! The job store of a real master that is killed repeatedly, and of one whose disk is full.
 
 mod full_disk;
 mod peer;
@@ -15,12 +15,12 @@ use brine_tests::{DEADLINE, wait_for};
 use peer::Peer;
 use rusqlite::{Connection, OpenFlags};
 
-/// How many rounds: `BRINE_CRASH_ROUNDS`, else a few.
+/// Returns the number of rounds: `BRINE_CRASH_ROUNDS`, or else a few.
 fn rounds() -> u64 {
     std::env::var("BRINE_CRASH_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(4)
 }
 
-/// The store as an operator looks into it beside the master.
+/// Opens the store beside the master, like an operator.
 fn look(path: &Path) -> Connection {
     let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).expect("a database");
     connection.busy_timeout(DEADLINE).expect("a setting");
@@ -36,7 +36,7 @@ fn count(store: &Connection, table: &str) -> i64 {
     store.query_row(&format!("select count(*) from {table}"), [], |row| row.get(0)).expect("a number")
 }
 
-/// The value that is stored for a return.
+/// Returns the stored value of a return.
 fn stored(store: &Connection, jid: &Jid, minion: &str) -> Option<String> {
     let mut query = store.prepare_cached("select load from returns where jid = ?1 and minion = ?2").expect("a query");
     let load: Vec<u8> = query.query_row([jid.as_str(), minion], |row| row.get(0)).ok()?;
@@ -44,6 +44,7 @@ fn stored(store: &Connection, jid: &Jid, minion: &str) -> Option<String> {
     load.get_text("return").map(str::to_owned)
 }
 
+/// For many rounds:
 /// `BRINE_CRASH_ROUNDS=200 cargo nextest run -p brine-tests --test e2e -E 'test(no_acknowledged_return_is_lost)'`
 #[tokio::test(flavor = "multi_thread")]
 async fn no_acknowledged_return_is_lost_by_kill_9() {
@@ -71,7 +72,7 @@ async fn no_acknowledged_return_is_lost_by_kill_9() {
                 });
             }
         }
-        // Not before the first acknowledgement of this round; then at any moment of the next half second.
+        // After the first acknowledgement of this round, and then at a random time within half a second.
         let first = async {
             while acknowledged.lock().expect("no panic holds it").len() == before {
                 tokio::time::sleep(Duration::from_millis(2)).await;
@@ -81,7 +82,7 @@ async fn no_acknowledged_return_is_lost_by_kill_9() {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         tokio::time::sleep(Duration::from_micros((seed >> 33) % 500_000)).await;
         master.kill();
-        // What had come until then was acknowledged.
+        // Returns received before the kill were acknowledged.
         tasks.shutdown().await;
 
         master.up();
@@ -93,7 +94,7 @@ async fn no_acknowledged_return_is_lost_by_kill_9() {
         }
         checked = all.len();
     }
-    // And all of them at the end, one of them as an operator asks for it.
+    // All of them must be there at the end. One is looked up like an operator does.
     let store = look(&master.path("cache/jobs.db"));
     let all = acknowledged.lock().expect("no panic holds it").clone();
     for (jid, minion, value) in &all {
@@ -105,7 +106,7 @@ async fn no_acknowledged_return_is_lost_by_kill_9() {
     println!("{} rounds, {} acknowledged returns, {} stored", rounds(), all.len(), count(&store, "returns"));
 }
 
-/// Killed while it forgets old jobs: it goes on where it was, and what is young stays.
+/// A master killed while it deletes old jobs continues after its restart, and recent jobs stay.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_clean_up_that_is_killed_goes_on() {
     let mut master = Master::start("keep_jobs_seconds: 3600");

@@ -1,4 +1,4 @@
-//! A minion without a host: it authenticates and returns, over the wire, as fast as it is told.
+//! A minion without a host: it authenticates and returns over the wire as fast as requested.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use brine_protocol::request::Session;
 use brine_protocol::value::{Value, map};
 use brine_zmtp::{Endpoint, ReqConfig, Requester};
 
-/// Longer than the master needs for anything, shorter than a test's patience.
+/// Longer than any reply of the master takes, shorter than a test's deadline.
 const ANSWER: Duration = Duration::from_secs(30);
 
 /// A minion's id and key.
@@ -20,7 +20,7 @@ pub(super) struct Peer {
     key: Arc<PrivateKey>,
 }
 
-/// One that has authenticated. Clones have the session in common.
+/// A minion that has authenticated. Clones share the session.
 #[derive(Clone)]
 pub(super) struct Connected {
     pub(super) id: MinionId,
@@ -29,7 +29,7 @@ pub(super) struct Connected {
 }
 
 impl Peer {
-    /// With a key that the master has accepted.
+    /// Makes a minion whose key the master has accepted.
     pub(super) fn accepted(id: &str, pki_dir: &Path) -> Self {
         let key = Arc::new(PrivateKey::generate(2_048).expect("a key"));
         std::fs::create_dir_all(pki_dir.join("minions")).expect("the master's own folder");
@@ -54,12 +54,12 @@ impl Peer {
 }
 
 impl Connected {
-    /// A connection of its own.
+    /// Makes a separate connection.
     pub(super) fn requester(&self) -> Requester {
         Requester::new(self.endpoint.clone(), ReqConfig::default())
     }
 
-    /// Returns for a job; whether the master acknowledged it.
+    /// Sends a return for a job. Returns whether the master acknowledged it.
     pub(super) async fn give(&self, requester: &mut Requester, jid: &Jid, value: &str) -> bool {
         let load = map([
             ("cmd", Value::from("_return")),
@@ -73,7 +73,7 @@ impl Connected {
         ]);
         let sealed = self.session.seal_request(load).expect("a request");
         let Ok(reply) = requester.request(sealed.payload.into(), ANSWER).await else { return false };
-        // A refusal is not encrypted, so it does not open.
+        // A refusal is not encrypted, so it cannot be opened.
         self.session.open_reply(&reply, &sealed.nonce).is_ok_and(|reply| reply.is_nil())
     }
 }

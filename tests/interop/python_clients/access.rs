@@ -1,4 +1,4 @@
-//! Who else may use the master: log-ins, tokens, users of the host.
+//! Other users of the master: log-ins, tokens, users of the host.
 
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
@@ -9,7 +9,7 @@ use brine_tests::wait_for;
 
 use super::{minions, script, start};
 
-/// The configuration that `access.py` knows of.
+/// The configuration that `access.py` expects.
 const CONFIG: &str = "
 sharedsecret: front-end-secret
 token_expire: 1000
@@ -33,7 +33,7 @@ external_auth:
     root: ['.*']
 ";
 
-/// A master with that configuration, and what its users' files are in.
+/// Starts a master with that configuration. Returns it with the folder of its users' files.
 fn start_with_users(more: &str) -> (Master, tempfile::TempDir) {
     let files = tempfile::tempdir().expect("a temporary folder");
     let (users, groups) = (files.path().join("users"), files.path().join("groups"));

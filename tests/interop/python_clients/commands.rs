@@ -7,14 +7,14 @@ use serde_json::json;
 
 use super::{RETURNERS, minions, start};
 
-/// One of Python's commands.
+/// Runs one of Python's commands.
 fn python(master: &Master, name: &str, args: &[&str]) -> Output {
     master.command_of(Kind::Python, name, args)
 }
 
 #[test]
 fn commands() {
-    // With the returner, Python's programs read the job store, and the files for those without it are not needed.
+    // With the returner, Python's programs read the job store and need no job files.
     let config = format!(
         "master_job_cache: brine\nreturner_dirs: [{RETURNERS}]\npython_job_files: False\nnodegroups: {{web: 'G@role:web'}}\n\
          sharedsecret: front-end-secret\nexternal_auth: {{sharedsecret: {{fred: [test.ping]}}}}"
@@ -78,21 +78,21 @@ fn salt_run(master: &Master) {
     let mut up = json(&["manage.up"]);
     up.as_array_mut().expect("a list").sort_by_key(ToString::to_string);
     assert_eq!(up, json!(["one", "two"]));
-    // Read from the master's files: 3008 finds them where Brine keeps them, earlier lines had another place.
+    // Read from the master's files: 3008 finds them where Brine keeps them, earlier lines use another place.
     let roles = if line() >= 3008 { json!({"one": "web", "two": "db"}) } else { json!({}) };
     let grains = json(&["cache.grains", "*"]);
     let found = grains.as_object().into_iter().flatten().filter(|(_, grains)| !grains["role"].is_null());
     let found: serde_json::Map<_, _> = found.map(|(id, grains)| (id.clone(), grains["role"].clone())).collect();
     assert_eq!(serde_json::Value::from(found), roles, "{grains}");
 
-    // A program on the bus of its own, until it has seen one event: both print the same, but for the time.
+    // A program that reads the bus until it has seen one event: both print the same, except for the time.
     let printed = [Kind::Python, Kind::Brine].map(|kind| {
         let conf = master.conf();
         let watch = ["-c", &conf, "state.event", "deploy/(done|failed)", "count=1", "pretty=True"];
         let log = master.path(&format!("watch-{kind:?}.out"));
         let mut watching = Daemon::start(&kind.program("salt-run"), &watch, &log);
         wait_for("salt-run state.event to see an event", || {
-            // It does not say when it has begun to listen.
+            // The program does not report when it begins to listen.
             master
                 .command("salt-run", &["event.send", "deploy/done", "data={n: 1, a: [x, {b: ünï, c: null}], d: {}}"])
                 .exits(0);
@@ -101,7 +101,7 @@ fn salt_run(master: &Master) {
         assert!(watching.wait_exit().success());
         let text = watching.log_text();
         let event = text.lines().skip_while(|line| !line.starts_with("deploy/done\t{"));
-        // Python warns of what it leaves open.
+        // Python warns about resources that it leaves open.
         let own = event.filter(|line| !line.contains("\"_stamp\": ") && !line.contains("unclosed"));
         own.map(str::to_owned).collect::<Vec<_>>()
     });
@@ -120,7 +120,7 @@ fn salt_key(master: &Master) {
     let text = python(master, "salt-key", &["-L"]).exits(0).stdout;
     assert_eq!(text, "Accepted Keys:\none\ntwo\nDenied Keys:\nUnaccepted Keys:\nnew\nRejected Keys:\n");
 
-    // It edits the folders; the master notices.
+    // Python's command edits the folders, and the master notices.
     let accepted = python(master, "salt-key", &["-y", "-a", "new"]).exits(0);
     assert!(accepted.stdout.contains("Key for minion new accepted."), "{accepted:?}");
     events.wait_tag("salt/minion/new/start");
@@ -132,7 +132,7 @@ fn salt_key(master: &Master) {
     events.wait("the event of the deletion", |tag, data| {
         tag == "salt/key" && data["id"] == "new" && data["act"] == "delete"
     });
-    // It leaves the dropfile, for the key by which publications are read is known to who has just been thrown out.
+    // The command writes the dropfile, because the removed minion still knows the publish key.
     events.wait("the publish key's rotation", |tag, data| tag == "key" && data["rotate_aes_key"] == true);
     python(master, "salt", &["new", "test.ping"]).exits(2);
     new.stop();

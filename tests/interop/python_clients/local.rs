@@ -1,4 +1,4 @@
-//! LocalClient by the master's own key.
+//! LocalClient with the master's own key.
 
 use super::{minions, script, start};
 
@@ -6,7 +6,7 @@ use super::{minions, script, start};
 fn local_client() {
     let master = start("nodegroups: {pair: 'L@one,two'}");
     let _minions = minions(&master);
-    // Accepted and never there.
+    // Accepted but never connected.
     std::fs::write(master.path("pki/minions/down"), std::fs::read(master.path("pki/minions/one")).expect("a key"))
         .expect("our own folder");
     script(&master, "local_client", &[]);

@@ -1,4 +1,4 @@
-//! What runs in the master for its own user: runners, the wheel, the event bus.
+//! Functions that run in the master for its own user: runners, the wheel, the event bus.
 
 use brine_tests::salt::{Kind, Minion};
 
@@ -13,7 +13,7 @@ fn runners_wheel_and_events() {
     let mut new = Minion::prepare(Kind::Brine, "new", master.ret_port, "");
     new.up();
     events.wait("a pending key", |tag, data| tag == "salt/auth" && data["id"] == "new" && data["act"] == "pend");
-    // It would come back when its key is deleted.
+    // Otherwise the minion would come back when its key is deleted.
     new.stop();
     script(&master, "runner_wheel", &[]);
     script(&master, "events", &[]);

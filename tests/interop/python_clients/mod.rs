@@ -1,5 +1,5 @@
-//! Python's clients on the host of a Brine master: LocalClient, RunnerClient, WheelClient, its commands and salt-api. The minions are
-//! Brine's. What is checked is in Python where Python is the caller: `tests/interop/python/*.py`.
+//! Python's clients on the host of a Brine master: LocalClient, RunnerClient, WheelClient, the commands and salt-api.
+//! The minions are Brine's. Checks of Python callers are in Python: `tests/interop/python/*.py`.
 
 mod access;
 mod commands;
@@ -11,10 +11,10 @@ mod texts;
 use brine_tests::process::{Output, run_with};
 use brine_tests::salt::{Master, Minion, line, python};
 
-/// The folder of the returner by which Python's programs read the master's job store.
+/// The folder of the returner through which Python's programs read the master's job store.
 const RETURNERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../client/python");
 
-/// Runs one of the scripts with the master's configuration file, the returner's folder and more arguments.
+/// Runs a script with the master's configuration file, the returner's folder and further arguments.
 fn script(master: &Master, name: &str, more: &[&str]) -> Output {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/interop/python");
     let conf = master.path("conf/master").display().to_string();
@@ -26,14 +26,15 @@ fn script(master: &Master, name: &str, more: &[&str]) -> Output {
     output.exits(0)
 }
 
-/// A Brine master as Python's clients of this line need it.
+/// Starts a Brine master with the settings that Python's clients of this line need.
 fn start(config: &str) -> Master {
-    // 3006 reads the bus with a length before each frame, the others without: a subscriber says nothing, so it has to be told.
+    // 3006 expects a length before each frame of the bus, later lines do not. A subscriber sends nothing, so the master
+    // needs a setting.
     let framing = if line() == 3006 { "prefixed" } else { "bare" };
     Master::start(&format!("event_publisher_framing: {framing}\ntimeout: 15\n{config}"))
 }
 
-/// Two minions, with a grain each.
+/// Starts two minions with one grain each.
 fn minions(master: &Master) -> [Minion; 2] {
     [("one", "web"), ("two", "db")]
         .map(|(id, role)| master.minion_kind(brine_tests::salt::Kind::Brine, id, &format!("grains: {{role: {role}}}")))

@@ -1,4 +1,4 @@
-//! Python's PostgreSQL returners beside ours, over the same tables.
+//! Python's PostgreSQL returners beside ours, with the same tables.
 
 use brine_tests::postgres::Server;
 use brine_tests::process::{Output, run_with};
@@ -34,7 +34,7 @@ fn both_read_what_the_other_wrote() {
         let sql = format!("select count(*) from salt_returns where jid = '{jid}'");
         wait_for("the return in PostgreSQL", || (server.sql(database, &sql) == "1").then_some(()));
         script(&master, &[returner, "read", &jid]).exits(0);
-        // The rows of both are alike to who looks with SQL.
+        // In SQL the rows of both look alike.
         let written: String = script(&master, &[returner, "write"]).exits(0).json().as_str().expect("a jid").to_owned();
         let columns =
             "fun, success, jsonb_typeof(full_ret::jsonb->'return'), jsonb_typeof(return::jsonb), pg_typeof(alter_time)";

@@ -1,12 +1,12 @@
-//! The commands' own words: Python's `salt-key` and `salt-call` and ours, called the same way with the same master,
-//! print the same and end with the same code. Jids are all the same here.
+//! Messages of commands: Python's `salt-key` and `salt-call` and ours, called with the same words and the same master,
+//! have the same output and exit code. Jids are masked.
 
 mod salt;
 
 use brine_tests::process::{Output, run};
 use brine_tests::salt::{Kind, Master, Minion, line};
 
-/// A text without what differs from call to call: jids.
+/// Masks jids, which differ from call to call.
 fn masked(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -20,7 +20,7 @@ fn masked(text: &str) -> String {
     out + rest
 }
 
-/// Calls both; what they print and how they end has to be the same.
+/// Calls both and compares output and exit code.
 fn same(what: &[&str], wrong: &mut Vec<String>, call: impl Fn(Kind) -> Output) {
     let said = |kind: Kind| {
         let output = call(kind);
@@ -39,7 +39,7 @@ fn all_same(wrong: &[String]) {
     assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Keys in every state; each call gets them anew.
+/// Keys in every state. Each call gets a fresh copy.
 const KEYS: &[(&str, &[&str])] = &[
     ("minions", &["db1", "web1"]),
     ("minions_pre", &["Alpha", "web2", "web3", "žluť"]),
@@ -73,7 +73,7 @@ const SALT_KEY: &[&[&str]] = &[
 
 #[test]
 fn salt_key() {
-    // Older lines order and word some of it in other ways; ours are the newest one's.
+    // Older lines order and word some output differently. Ours follows the newest.
     if line() < 3008 {
         return;
     }
@@ -82,7 +82,7 @@ fn salt_key() {
     let pem = golden["pems"][0].as_str().expect("a key");
     let folder = |kind: Kind| {
         let master = Master::prepare(kind, "");
-        // Python's leaves word there for a master that runs, and does not make it.
+        // Python's command writes a file there for a running master, but does not make the folder.
         std::fs::create_dir_all(master.path("cache")).expect("our own folder");
         for (state, ids) in KEYS {
             std::fs::create_dir_all(master.path("pki").join(state)).expect("our own folder");
@@ -96,7 +96,7 @@ fn salt_key() {
     for args in SALT_KEY {
         same(args, &mut wrong, |kind| folder(kind).command("salt-key", args));
     }
-    // 3008 hashes the whole file, so its fingerprints are not those that minions show.
+    // 3008 hashes the whole file, so its fingerprints differ from those that minions show.
     if line() < 3008 {
         for args in [&["-f", "web2"][..], &["-F"], &["-f", "web*", "--out=json"]] {
             same(args, &mut wrong, |kind| folder(kind).command("salt-key", args));

@@ -1,4 +1,5 @@
-//! Python's `LocalClient` against a running master: many calls in one process, since each `salt` takes a second to start.
+//! Python's `LocalClient` with a running master: many calls in one process, because each `salt` takes a second to
+//! start.
 
 use std::fmt::Write;
 
@@ -6,24 +7,24 @@ use brine_tests::process::run;
 use brine_tests::salt::{Master, python};
 use serde_json::{Value, json};
 
-/// A publication that `LocalClient.cmd` makes.
+/// A publication by `LocalClient.cmd`.
 #[derive(Clone)]
 pub(super) struct Call(Value);
 
-/// A call of `fun` for the target. Bytes are written `{"bytes": HEX}`, both ways.
+/// Returns a call of `fun` for the target. Bytes are written as `{"bytes": HEX}` in both directions.
 pub(super) fn call(tgt: impl Into<Value>, fun: &str, arg: Value) -> Call {
     let fields = [("tgt", tgt.into()), ("fun", fun.into()), ("arg", arg)];
     Call(fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
 }
 
 impl Call {
-    /// With keyword arguments.
+    /// Adds keyword arguments.
     pub(super) fn kwarg(mut self, kwarg: Value) -> Self {
         self.0["kwarg"] = kwarg;
         self
     }
 
-    /// With another type of target than a glob.
+    /// Sets another type of target than a glob.
     pub(super) fn tgt_type(mut self, tgt_type: &str) -> Self {
         self.0["tgt_type"] = json!(tgt_type);
         self
@@ -53,17 +54,17 @@ for call in json.loads(sys.argv[2]):
 print(json.dumps(plain(answers)))
 "#;
 
-/// What each call led to: minion to return.
+/// Returns the results of each call, from minion to return.
 pub(super) fn calls(master: &Master, calls: &[Call]) -> Vec<Value> {
     let calls: Vec<&Value> = calls.iter().map(|call| &call.0).collect();
     let calls = json!(calls).to_string();
     let output = run(&python(), &["-W", "ignore", "-c", SCRIPT, &master.conf(), &calls]).exits(0);
-    // The client prints what it found no minions for before.
+    // The client prints targets without minions before the result.
     let last = output.stdout.lines().last().unwrap_or_default();
     serde_json::from_str(last).unwrap_or_else(|e| panic!("no list ({e}): {output:?}"))
 }
 
-/// Checks the answers of one minion to many calls, all at once: `(function, arguments, answer)`.
+/// Checks one minion's returns for many simultaneous calls: `(function, arguments, return)`.
 pub(super) fn answers(master: &Master, minion: &str, table: &[(&str, Value, Value)]) {
     let made: Vec<Call> = table.iter().map(|(fun, arg, _)| call(minion, fun, arg.clone())).collect();
     let mut wrong = String::new();

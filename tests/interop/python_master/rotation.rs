@@ -1,5 +1,5 @@
-//! The publish key changes, the master goes and comes back: jobs go on, and no return is lost. And a master that stops signing is
-//! not believed any more.
+//! The publish key changes and the master restarts: jobs continue, and no return is lost. A master that stops signing
+//! is no longer trusted.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -8,7 +8,7 @@ use brine_tests::salt::{Kind, Master, Minion, python};
 use brine_tests::wait_for;
 use serde_json::json;
 
-/// As `salt-key` asks for a new key; 3006 does not say which master's.
+/// Requests a new key like `salt-key`. In 3006 the file does not name the master.
 const DROPFILE: &str = r#"
 import os, sys
 import salt.config, salt.crypt
@@ -19,7 +19,7 @@ salt.crypt.dropfile(*[opts["cachedir"], opts["user"], opts["id"]][: len(names)])
 
 #[test]
 fn keys_change_and_masters_restart() {
-    // The maintenance process, which changes the key, looks every `loop_interval` seconds.
+    // The maintenance process, which changes the key, runs every `loop_interval` seconds.
     let mut master =
         Master::start_kind(Kind::Python, "worker_threads: 3\ntimeout: 15\ngather_job_timeout: 3\nloop_interval: 1");
     let minion = master.minion_kind(Kind::Brine, "brine", "");
@@ -38,13 +38,13 @@ fn keys_change_and_masters_restart() {
     ping(&master);
     assert_ne!(key_of(), before, "the same publish key");
 
-    // The key of another minion is deleted: that one is not to read what is published from then on.
+    // Another minion's key is deleted. That minion must not be able to read later publications.
     let (before, events) = (key_of(), master.events());
     master.command("salt-key", &["-y", "-d", "gone"]).exits(0);
     events.wait_tag("key");
     assert_eq!(master.salt(&["--out=json", "--static", "*", "test.ping"]).exits(0).json(), json!({"brine": true}));
     assert_ne!(key_of(), before, "the same publish key");
-    // Its publish key is not the master's any more; asking for the new one, it waits for an operator again.
+    // Its publish key is outdated. It requests the new one, and waits for an operator again.
     events.wait("the deleted minion to wait for acceptance", |tag, data| {
         tag == "salt/auth" && data["id"] == "gone" && data["act"] == "pend"
     });
@@ -60,7 +60,7 @@ fn idle(master: &mut Master, minion: &Minion) {
     minion.running().wait_log("not connected to the master's publications");
     master.up();
     let events = master.events();
-    // Who subscribes to the bus of a master that just came up may have missed what it is waiting for.
+    // A subscriber to the bus of a master that has just started may have missed the event.
     wait_for("the minion to answer again", || {
         (master.salt(&["-t", "2", "--out=json", "--static", "brine", "test.ping"]).stdout.contains("true"))
             .then_some(())
@@ -68,7 +68,7 @@ fn idle(master: &mut Master, minion: &Minion) {
     assert!(events.count("salt/minion/brine/start") <= 1);
 }
 
-/// A job that ends while its master is away: its return is on the minion's disk until the master has it.
+/// A job that ends while its master is away: the return stays on the minion's disk until the master has received it.
 fn busy(master: &mut Master, minion: &Minion) {
     let jid = master.start_job(&["brine", "test.sleep", "4"]);
     wait_for("the job to run", || minion.path(&format!("cache/proc/{jid}")).exists().then_some(()));
@@ -89,7 +89,7 @@ fn busy(master: &mut Master, minion: &Minion) {
     wait_for("the spool to be empty", || (spooled() == 0).then_some(()));
 }
 
-/// Salt's minions take publications that nobody signed, unless they are told not to. Brine's never do.
+/// Salt's minions accept unsigned publications by default. Brine's never do.
 fn unsigned(master: &mut Master, minion: &Minion) {
     master.stop();
     std::fs::create_dir_all(master.path("conf/master.d")).expect("our own folder");

@@ -1,5 +1,5 @@
-//! All that Salt can sign is signed, with the newer algorithms; publications are sent by topic; and what is not signed as it
-//! has to be is not taken.
+//! Everything that Salt can sign is signed, with the newer algorithms; publications are sent by topic; messages without
+//! a required signature are refused.
 
 use std::path::Path;
 
@@ -34,7 +34,7 @@ fn all_is_signed_and_what_is_not_is_refused() {
         master.command("salt-key", &["-y", "-a", &id]).exits(0);
     };
 
-    // A master that another key vouches for is refused, at the first contact, before anything is believed.
+    // A master with another signing key is refused at the first contact.
     let other = PrivateKey::generate(2048).expect("a key").public().to_pem();
     let mut wrong = new("wrong", &other, &format!("{VERIFY}\n{SIGN}"));
     accept(&mut wrong);
@@ -54,13 +54,14 @@ fn all_is_signed_and_what_is_not_is_refused() {
     assert_eq!(everyone(&master, &["-E", "one|two", "test.ping"]), both);
     assert_eq!(everyone(&master, &["-G", "kernel:Linux", "test.ping"]), both);
     assert_eq!(everyone(&master, &["one", "test.ping"]), json!({"one": true}));
-    // What a signature covers is packed as it is: text, bytes, numbers, in order.
+    // Signed content is packed unchanged: text, bytes, numbers, in order.
     let nested = "{ü: [1, -2, 2.5, null, {b: true}], long: '0123456789012345678901234567890123456789'}";
     let expected = json!({"ü": [1, -2, 2.5, null, {"b": true}], "long": "0123456789012345678901234567890123456789"});
     assert_eq!(everyone(&master, &["one", "test.echo", nested])["one"], expected);
     assert_eq!(everyone(&master, &["two", "grains.items"])["two"]["id"], "two");
 
-    // The master takes no return that is not signed, or with another algorithm than its own. It stays on the minion's disk.
+    // The master refuses a return without a signature, or with another algorithm than its own. The return stays on the
+    // minion's disk.
     for (id, config) in [("unsigned", SHA224), ("older", SIGN)] {
         let mut minion = new(id, &signing_key, &format!("{VERIFY}\n{config}"));
         accept(&mut minion);
@@ -75,7 +76,7 @@ fn all_is_signed_and_what_is_not_is_refused() {
         master.command("salt-key", &["-y", "-d", id]).exits(0);
     }
 
-    // Without the signing key, a master whose key changed is refused; with it, the new key takes the place of the old one.
+    // Without the signing key, a master whose key changed is refused. With it, the new key replaces the old one.
     let mut plain = new("plain", "", SIGN);
     std::fs::copy(one.path("pki/minion_master.pub"), plain.path("pki/minion_master.pub")).expect("our own folder");
     let old = std::fs::read_to_string(one.path("pki/minion_master.pub")).expect("it is trusted");
@@ -96,7 +97,7 @@ fn all_is_signed_and_what_is_not_is_refused() {
     assert_eq!(kept, old);
 }
 
-/// Gives a minion the key that vouches for its master's.
+/// Gives a minion the signing key of its master.
 fn trust(minion: &Minion, key: &str) {
     let pki = minion.path("pki");
     std::fs::create_dir_all(&pki).expect("our own folder");
@@ -106,7 +107,7 @@ fn trust(minion: &Minion, key: &str) {
     }
 }
 
-/// Takes the master's own key away, so that it makes another one; the signing key stays.
+/// Deletes the master's own key, so that the master makes another one. The signing key stays.
 fn new_key(pki: &Path) {
     for entry in std::fs::read_dir(pki).expect("the master's keys").flatten() {
         let name = entry.file_name().into_string().expect("a name");

@@ -16,7 +16,8 @@ async fn a_python_master_takes_the_swarm_for_minions() {
     let plan = Plan { port: master.ret_port, silent: 0.2, pillar: true, ..Plan::default() };
     let swarm = Swarm::start(plan, &keys).expect("ids");
     assert!(swarm.wait_ready(DEADLINE).await.is_some(), "{}", swarm.report());
-    // What is published before a subscription was read is lost: a job for the silent one goes out until all have received it.
+    // Publications before the master has read a subscription are lost, so a job for the silent minion is published
+    // until all have received it.
     for round in 0.. {
         let before = swarm.counts().publications;
         tokio::task::block_in_place(|| master.start_job(&["swarm-00005", "test.ping"]));

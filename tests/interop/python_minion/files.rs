@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{publish_port, restart_with, wait_until_back};
 
-/// Bytes that do not compress, and are the same each time.
+/// Returns incompressible bytes, the same each time.
 fn noise(len: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let next = |_| {
@@ -60,7 +60,7 @@ fn files_of_the_master_and_to_the_master() {
     let to = |name: &str| minion.path("fetched").join(name).display().to_string();
     let read = |path: &str| std::fs::read(path).unwrap_or_else(|e| panic!("{path}: {e}"));
 
-    // One after the other, whole, also in pieces that are compressed.
+    // One file after the other, whole and in compressed chunks.
     for (args, content) in [
         (vec!["salt://big.bin"], big.as_slice()),
         (vec!["salt://big.bin", "gzip=5"], &big),
@@ -119,7 +119,7 @@ fn files_of_the_master_and_to_the_master() {
     let cached = json(&master, &["cp.cache_file", "salt://tree/one.txt"]);
     assert_eq!(read(cached.as_str().expect("a path")), b"one\n");
     assert_eq!(json(&master, &["cp.is_cached", "salt://tree/one.txt"]), cached);
-    // A file that changed is fetched again: its hash says so.
+    // A changed file is fetched again, because its hash differs.
     master.serve("tree/one.txt", b"changed\n");
     assert_eq!(json(&master, &["cp.cache_file", "salt://tree/one.txt"]), cached);
     assert_eq!(read(cached.as_str().expect("a path")), b"changed\n");
@@ -128,7 +128,7 @@ fn files_of_the_master_and_to_the_master() {
     assert_eq!(names(&got).len(), 4);
     assert_eq!(read(&to("dir/tree/sub/žluťoučký kůň.txt")), "日本語\n".as_bytes());
 
-    // To the master: not unless it may be, in its own folder, and no more than so much.
+    // Pushes to the master: only if allowed, only into the minion's own folder, and only up to the limit.
     let events = master.events();
     let source = minion.path("own.bin").display().to_string();
     std::fs::write(&source, &big[..3 << 20]).expect("our own folder");
@@ -158,7 +158,7 @@ fn files_of_the_master_and_to_the_master() {
         .collect();
     assert!(escaped.is_empty(), "{escaped:?}");
 
-    // Links are not followed any more.
+    // Symbolic links are not followed any more.
     json(&master, &["cp.get_file", "salt://tree/link.txt", &to("not_followed")]);
     assert!(!Path::new(&to("not_followed")).exists());
     assert!(!names(&json(&master, &["cp.list_master"])).contains(&"linked_tree/one.txt"));

@@ -20,7 +20,7 @@ fn a_key_in_every_state() {
     let prepare = |id: &str| Minion::prepare(Kind::Python, id, port, &config);
     let events = master.events();
 
-    // Pending until it is accepted; it tries again by itself.
+    // The key is pending until it is accepted. The minion retries by itself.
     let mut one = prepare("one");
     one.up();
     events.wait("one to wait", act("one", "pend"));
@@ -31,7 +31,7 @@ fn a_key_in_every_state() {
     events.wait_tag("salt/minion/one/start");
     assert_eq!(master.json("one", &["test.ping"]), json!(true));
 
-    // Another one of the same id is denied, and the first works on.
+    // Another minion with the same id is denied, and the first continues.
     let mut twin = prepare("one");
     twin.up();
     events.wait("the twin to be denied", act("one", "denied"));
@@ -39,14 +39,14 @@ fn a_key_in_every_state() {
     assert_eq!(keys(&master)["minions_denied"], json!(["one"]));
     assert_eq!(master.json("one", &["test.ping"]), json!(true));
 
-    // Signed by its name.
+    // Accepted automatically by its name.
     let mut auto = prepare("auto1");
     auto.up();
     events.wait_tag("salt/minion/auto1/start");
     assert_eq!(events.count("salt/minion/auto1/start"), 1);
     auto.stop();
 
-    // Rejected, and accepted after all.
+    // Rejected, and later accepted.
     let mut late = prepare("late");
     late.up();
     events.wait("late to wait", act("late", "pend"));
@@ -56,11 +56,11 @@ fn a_key_in_every_state() {
     master.command("salt-key", &["-y", "-a", "late", "--include-rejected"]).exits(0);
     events.wait_tag("salt/minion/late/start");
     assert_eq!(master.json("late", &["test.ping"]), json!(true));
-    // The rejection replaced the publish key, of which this one hears by that job. It authenticates now and not while the master restarts:
-    // twice at once is what its own code does not always survive.
+    // The rejection replaced the publish key, which this minion notices with the next job. It should authenticate now
+    // and not while the master restarts, because its code does not always survive two simultaneous authentications.
     wait_until_connected(&master, "one");
 
-    // No room for more; then room, and everyone is taken.
+    // No room for another minion; then room, and all minions are accepted.
     let events = restart_with(&mut master, "max_minions: 1\nauto_accept: True\n");
     for id in ["one", "late"] {
         wait_until_back(&master, &events, id);

@@ -1,4 +1,4 @@
-//! What happens over the life of Python minions: restarts, keys that go, keys that change, signatures that are required.
+//! Events in the life of Python minions: restarts, deleted keys, changed keys, required signatures.
 
 use brine_tests::salt::{Kind, Master};
 use brine_tests::wait_for;
@@ -19,38 +19,38 @@ fn restarts_deleted_keys_and_rotation() {
         Some(true)
     );
 
-    // What the wire changes after it was signed: bytes that are text arrive as text.
+    // The wire changes a signed value: bytes that are text arrive as text.
     let events = master.events();
     master.serve("_modules/raw.py", b"def plain():\n    return b'plain'\n");
     assert_eq!(master.json("python", &["saltutil.sync_modules"]), json!(["modules.raw"]));
     let jid = master.start_job(&["python", "raw.plain"]);
     events.wait("the refusal", |tag, data| tag == "brine/refused/return/python" && data["jid"] == jid.as_str());
 
-    // Who does not sign is not believed; its job has no return.
+    // Unsigned messages are refused, so the job has no return.
     let jid = master.start_job(&["unsigned", "test.ping"]);
     events.wait("the refusal", |tag, data| tag == "brine/refused/return/unsigned" && data["jid"] == jid.as_str());
     let found = master.command("salt-run", &["--out=json", "jobs.lookup_jid", &jid]).exits(0).json();
     assert_eq!(found, json!({}));
 
-    // A key that is deleted: the publish key is replaced, and who has one still comes back by itself.
+    // A key is deleted, which replaces the publish key. A minion with an accepted key reconnects by itself.
     drop(unsigned);
     master.command("salt-key", &["-y", "-d", "unsigned"]).exits(0);
     events.wait_tag("key");
     assert_eq!(master.json("python", &["test.ping"]), json!(true));
     events.wait("python to authenticate again", act("python", "accept"));
 
-    // The minion ends and starts.
+    // The minion restarts.
     minion.stop();
     let events = master.events();
     minion.up();
     events.wait_tag("salt/minion/python/start");
     assert_eq!(master.json("python", &["test.ping"]), json!(true));
-    // The master ends and starts: a new publish key, and the job store as it was.
+    // The master restarts, with a new publish key and an unchanged job store.
     let events = restart_with(&mut master, "drop_messages_signature_fail: False\n");
     wait_until_back(&master, &events, "python");
     assert_eq!(master.json("python", &["raw.plain"]), json!("plain"));
 
-    // Its own key is deleted while it works: what it returns is refused until it is accepted again.
+    // The minion's own key is deleted during a job. The return is refused until the key is accepted again.
     let events = master.events();
     let jid = master.start_job(&["python", "test.sleep", "3"]);
     let runs = minion.path("cache/proc").join(&jid);

@@ -1,4 +1,4 @@
-//! Minions among each other, Python's and Brine's together: one command for all, the mine, `publish`.
+//! Minions of both kinds together: one command for all, the mine, `publish`.
 
 use brine_tests::salt::{Kind, Master};
 use serde_json::json;
@@ -61,7 +61,7 @@ fn both_kinds_of_minion_work_together() {
     assert_eq!(master.json("python1", &["mine.flush"]), json!(true));
     assert_eq!(get("python2", "*", "for_two"), json!({}));
 
-    // publish, as far as peer permits it; both kinds answer.
+    // `publish`, as far as `peer` permits it. Minions of both kinds return.
     let publish = |who: &str, args: &[&str]| {
         let mut all = vec!["publish.publish"];
         all.extend(args);

@@ -1,4 +1,4 @@
-//! A Python minion with every setting that makes it harder to deceive, and what it does by itself.
+//! A Python minion with every setting that protects it against forged messages, and its own activities.
 
 use brine_tests::salt::{Kind, Master, Minion};
 use serde_json::json;
@@ -27,13 +27,13 @@ fn every_signature_is_checked_on_both_sides() {
     master.command("salt-key", &["-y", "-a", "careful"]).exits(0);
     events.wait_tag("salt/minion/careful/start");
     assert_eq!(master.json("careful", &["test.echo", "{a: [ünï, 1.5]}"]), json!({"a": ["ünï", 1.5]}));
-    // Topics are for ids; what grains decide goes to everyone.
+    // Topics are for ids. Publications for grain targets go to all minions.
     assert_eq!(master.salt(&["--out=json", "-G", "id:careful", "test.ping"]).exits(0).json(), json!({"careful": true}));
     assert_eq!(master.salt(&["--out=json", "-L", "careful", "test.ping"]).exits(0).json(), json!({"careful": true}));
     assert_eq!(master.json("careful", &["cp.get_file_str", "salt://none"]), json!(false));
     assert_eq!(master.json("careful", &["pillar.items"]), json!({}));
 
-    // What it does by its own schedule is a job of its own, or one that nobody keeps.
+    // A scheduled job is a separate job, or one that is not stored.
     let kept = events.wait("a scheduled job", |tag, data| {
         tag.ends_with("/ret/careful") && data["return"] == "scheduled" && data["jid"] != "req"
     });

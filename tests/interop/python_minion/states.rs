@@ -1,10 +1,10 @@
-//! A tree of states that Brine serves and Python compiles, and how `salt` shows what they did.
+//! A tree of states that Brine serves and Python compiles, and the output of `salt` for it.
 
 use brine_tests::process::run;
 use brine_tests::salt::{Kind, Master, python};
 use serde_json::{Value, json};
 
-/// What `salt` shows, and the return that it shows.
+/// Returns the output of `salt`, and the return that it shows.
 fn shown(master: &Master, code: i32, args: &[&str]) -> (String, Value) {
     let mut all = vec!["--show-jid", "python"];
     all.extend(args);
@@ -14,7 +14,7 @@ fn shown(master: &Master, code: i32, args: &[&str]) -> (String, Value) {
     (text.to_owned(), found["python"].clone())
 }
 
-/// What Python's outputter prints of a return.
+/// Returns the output of Python's outputter for a return.
 fn as_python_prints(master: &Master, ret: &Value) -> String {
     let file = master.path("return.json");
     std::fs::write(&file, json!({"python": ret}).to_string()).expect("our own folder");

@@ -1,4 +1,4 @@
-//! What minions are there for: functions, their arguments and returns, events, modules of the master's.
+//! The minion's work: functions, their arguments and returns, events, modules of the master.
 
 use brine_tests::salt::{Kind, Master, line};
 use serde_json::json;
@@ -28,7 +28,7 @@ fn functions_events_and_modules() {
     let grains = json(&["grains.items"]);
     assert_eq!((&grains["id"], &grains["kernel"]), (&json!("python"), &json!("Linux")));
     assert_eq!(json(&["grains.get", "id"]), json!("python"));
-    // An empty one: there is no source of pillar here.
+    // The pillar is empty, because there is no source of pillar here.
     assert_eq!(json(&["pillar.items"]), json!({}));
     assert_eq!(json(&["saltutil.refresh_pillar"]), json!(true));
 
@@ -39,7 +39,7 @@ fn functions_events_and_modules() {
     assert_eq!(json(&["file.remove", &path]), json!(true));
     assert_eq!(json(&["file.file_exists", &path]), json!(false));
 
-    // While a job runs it can be found, and ended.
+    // A running job can be found and killed.
     let events = master.events();
     let jid = master.start_job(&["python", "test.sleep", "60"]);
     brine_tests::wait_for("the job to run", || {
@@ -52,7 +52,7 @@ fn functions_events_and_modules() {
     assert!(ended.as_str().expect("text").contains(&jid), "{ended}");
     assert!(json(&["saltutil.find_job", &jid]) == json!({}));
 
-    // Events: a minion's own, and none that would be somebody else's.
+    // Events: a minion may fire its own, and none in the name of another.
     assert_eq!(json(&["event.send", "my/tag", "{a: b}"]), json!(true));
     let event = events.wait_tag("my/tag");
     assert_eq!((&event["id"], &event["data"]["a"]), (&json!("python"), &json!("b")));
@@ -64,12 +64,12 @@ fn functions_events_and_modules() {
         assert_eq!(events.count(tag), 0);
     }
 
-    // A return larger than an event may be: whole in the job store and for `salt`, cut on the bus.
+    // A return larger than the bound on events: whole in the job store and for `salt`, truncated on the bus.
     let large = json(&["cmd.run", "head -c 300000 /dev/zero | tr '\\0' x"]);
     assert_eq!(large.as_str().map(str::len), Some(300_000));
     events.wait("a cut return", |tag, data| tag.contains("/ret/python") && data["return"] == "VALUE_TRIMMED");
 
-    // Modules of Python that this master serves.
+    // Python modules served by this master.
     master.serve("_modules/greet.py", b"def hello(name='you'):\n    return 'hello ' + name\n");
     master.serve("_grains/own.py", b"def own():\n    return {'own': 'grain'}\n");
     let synced = json(&["saltutil.sync_all"]);
@@ -82,7 +82,7 @@ fn functions_events_and_modules() {
     assert_eq!(json(&["greet.hello", "there"]), json!("bye there"));
     assert_eq!(json(&["sys.list_functions", "greet"]), json!(["greet.hello"]));
 
-    // What salt-call ran is a job of its own.
+    // A call by salt-call is a separate job.
     let called = minion.salt_call(&["--out=json", "test.echo", "called"]).exits(0).json();
     assert_eq!(called["local"], json!("called"));
     let event = events.wait("what salt-call returned", |tag, data| {

@@ -1,20 +1,20 @@
-//! The commands, each with how Brine's answer is to be compared with Salt's.
+//! The commands, each with a comparison of Brine's and Salt's output.
 
-/// How the answers of the two compare: text and exit code, Brine's first.
+/// Compares the outputs: Brine's text first.
 type Compare = fn(&str, &str) -> bool;
 
 /// One command.
 pub(super) struct Row {
-    /// The words behind `salt-run`; `ECHO` and the like are jids.
+    /// The words after `salt-run`; `ECHO` and similar ones are jids.
     pub(super) words: &'static [&'static str],
-    /// Whether the texts are as they have to be.
+    /// Compares the texts.
     compare: Compare,
-    /// Brine's exit code, and Salt's.
+    /// The exit codes of Brine and of Salt.
     codes: (i32, i32),
 }
 
 impl Row {
-    /// Why the answers are not as they have to be.
+    /// Returns why the outputs do not match.
     pub(super) fn compare(&self, brine: (&str, i32), salt: (&str, i32)) -> Result<(), String> {
         if (brine.1, salt.1) != self.codes {
             return Err(format!("exit codes {} and {}\n{}\n{}", brine.1, salt.1, brine.0, salt.0));
@@ -26,17 +26,17 @@ impl Row {
     }
 }
 
-/// The same in every way.
+/// A row with exactly the same output.
 const fn same(words: &'static [&'static str]) -> Row {
     Row { words, compare: |brine, salt| brine == salt, codes: (0, 0) }
 }
 
-/// The same text of something that failed, of which Salt makes nothing in the exit code.
+/// A row with the same error text. Salt's exit code does not show the failure.
 const fn failed(words: &'static [&'static str]) -> Row {
     Row { words, compare: |brine, salt| brine == salt, codes: (1, 0) }
 }
 
-/// Wrong arguments: what is wrong is said alike, the documentation behind it is each one's own.
+/// A row with wrong arguments: the errors agree, but the documentation after them differs.
 const fn misused(words: &'static [&'static str]) -> Row {
     let compare: Compare = |brine, salt| {
         let until = |text: &str| text.split("Usage:").next().map(str::to_owned).filter(|_| text.contains("Usage:"));
@@ -45,7 +45,7 @@ const fn misused(words: &'static [&'static str]) -> Row {
     Row { words, compare, codes: (1, 0) }
 }
 
-/// An exception: Salt shows the lines of its program too.
+/// A row with an exception: Salt also prints its traceback.
 const fn raised(words: &'static [&'static str]) -> Row {
     let compare: Compare = |brine, salt| {
         let last = |text: &str| text.trim_end().lines().last().unwrap_or_default().to_owned();
@@ -54,12 +54,12 @@ const fn raised(words: &'static [&'static str]) -> Row {
     Row { words, compare, codes: (1, 1) }
 }
 
-/// A job with its returns: Brine's also say what each took.
+/// A row with a job and its returns: Brine's returns also have their usage.
 const fn job(words: &'static [&'static str]) -> Row {
     Row { words, compare: |brine, salt| without_usage(brine) == without_usage(salt), codes: (0, 0) }
 }
 
-/// Without the lines of `usage`, in JSON or nested.
+/// Removes the lines of `usage`, in JSON or nested.
 fn without_usage(text: &str) -> String {
     if let Ok(mut json) = serde_json::from_str::<serde_json::Value>(text) {
         for result in json["Result"].as_object_mut().into_iter().flatten() {
@@ -79,7 +79,7 @@ fn without_usage(text: &str) -> String {
     kept.collect::<Vec<_>>().join("\n")
 }
 
-/// The names of functions are Salt's; Salt has more of them.
+/// Checks that all names of functions exist in Salt, which has more.
 fn all_known(brine: &str, salt: &str) -> bool {
     let names = |text: &str| -> Vec<String> {
         text.lines().filter(|line| !line.starts_with(' ') && line.ends_with(':')).map(str::to_owned).collect()
@@ -88,7 +88,7 @@ fn all_known(brine: &str, salt: &str) -> bool {
     !own.is_empty() && own.iter().all(|name| theirs.contains(name))
 }
 
-/// By their keys, for what says something of its process or of its own version.
+/// Compares only the keys, for data about the process or its version.
 fn same_keys(brine: &str, salt: &str) -> bool {
     let keys = |text: &str| -> Vec<String> {
         let keys = text.lines().filter_map(|line| line.trim().split_once("\": ").map(|(key, _)| key.to_owned()));
@@ -97,12 +97,12 @@ fn same_keys(brine: &str, salt: &str) -> bool {
     !keys(brine).is_empty() && keys(brine) == keys(salt)
 }
 
-/// The store has another name.
+/// Compares texts in which the name of the store differs.
 fn same_but_store(brine: &str, salt: &str) -> bool {
     brine.replace("returner: brine", "returner: local_cache") == salt
 }
 
-/// The grains of the same minion, which were read at another time.
+/// Compares the keys of a minion's grains, which were read at different times.
 fn same_grains(brine: &str, salt: &str) -> bool {
     let keys = |text: &str| -> Option<Vec<String>> {
         let grains: serde_json::Value = serde_json::from_str(text).ok()?;
@@ -111,7 +111,7 @@ fn same_grains(brine: &str, salt: &str) -> bool {
     keys(brine).is_some() && keys(brine) == keys(salt)
 }
 
-/// In no order.
+/// Compares lists regardless of their order.
 fn same_list(brine: &str, salt: &str) -> bool {
     let sorted = |text: &str| {
         let mut all: Vec<String> = serde_json::from_str(text).ok()?;
@@ -121,7 +121,7 @@ fn same_list(brine: &str, salt: &str) -> bool {
     sorted(brine).is_some() && sorted(brine) == sorted(salt)
 }
 
-/// All of them, in their order.
+/// Returns all rows in their order.
 pub(super) fn rows() -> Vec<Row> {
     let other = |words, compare, codes| Row { words, compare, codes };
     vec![

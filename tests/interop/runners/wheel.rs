@@ -1,4 +1,4 @@
-//! The wheel functions, over the masters of both kinds.
+//! The wheel functions with masters of both kinds.
 
 use brine_tests::process::run_with;
 use brine_tests::salt::{Master, python};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 /// A function and its arguments.
 type Call = (&'static str, Value);
 
-/// Calls whose results are the same in every way.
+/// Calls with exactly the same results.
 fn same() -> Vec<Call> {
     vec![
         ("key.list", json!({"match": "accepted"})),
@@ -47,12 +47,12 @@ fn same() -> Vec<Call> {
     ]
 }
 
-/// Wrong arguments: said alike, up to the documentation.
+/// Calls with wrong arguments: the errors agree except for the documentation.
 fn misused() -> Vec<Call> {
     vec![("key.accept", json!({})), ("file_roots.read", json!({}))]
 }
 
-/// `[result, success]` of each call.
+/// Returns `[result, success]` of each call.
 fn answers(master: &Master, calls: &[Call]) -> Vec<(Value, bool)> {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/interop/python/wheel.py");
     let conf = master.path("conf/master").display().to_string();
@@ -64,10 +64,10 @@ fn answers(master: &Master, calls: &[Call]) -> Vec<(Value, bool)> {
     serde_json::from_str(&last).unwrap_or_else(|e| panic!("no list ({e}): {output:?}"))
 }
 
-/// What differs.
+/// Returns the differences.
 pub(super) fn compare(brine: &Master, salt: &Master) -> String {
     for master in [brine, salt] {
-        // Somebody's keys that wait; whose, does not matter here.
+        // Pending keys. Their content does not matter here.
         for id in ["a1", "a2", "b1"] {
             let keys = master.path("pki");
             std::fs::copy(keys.join("minions/one"), keys.join("minions_pre").join(id)).expect("the key of a minion");

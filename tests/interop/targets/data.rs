@@ -1,4 +1,4 @@
-//! Minions that do not exist: ids, grains and pillar made up from a seed, with all that Python's data can be.
+//! Invented minions: ids, grains and pillar generated from a seed, with everything that Python's data can contain.
 
 use brine_protocol::value::{Value, ValueExt, from_json, map};
 use serde_json::json;
@@ -19,12 +19,12 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Below `bound`.
+    /// Returns a number below `bound`.
     pub(super) fn below(&mut self, bound: usize) -> usize {
         (self.next() % bound.max(1) as u64) as usize
     }
 
-    /// Once in so many times.
+    /// Returns true once in so many times on average.
     pub(super) fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
@@ -37,21 +37,21 @@ impl Random {
         &from[self.below(from.len())]
     }
 
-    /// Characters of `from`.
+    /// Returns a text of characters in `from`.
     pub(super) fn text(&mut self, from: &str, least: usize, most: usize) -> String {
         let from: Vec<char> = from.chars().collect();
         (0..least + self.below(most - least + 1)).map(|_| *self.one(&from)).collect()
     }
 }
 
-/// A minion; what the master knows of it may be nothing.
+/// A minion. The master may know nothing about it.
 #[derive(Debug, Clone)]
 pub(super) struct Minion {
     pub(super) id: String,
     pub(super) known: Option<(Value, Value)>,
 }
 
-/// How many of the minions the master knows something of.
+/// The number of minions about which the master has data.
 pub(super) const KNOWN: usize = 3;
 
 const ADDRESSES: [&str; 12] = [
@@ -69,17 +69,17 @@ const ADDRESSES: [&str; 12] = [
     "2001:db8:1::5",
 ];
 
-/// Some minions, the last of which the master knows nothing of.
+/// Returns some minions. The master has no data about the last one.
 pub(super) fn minions(random: &mut Random) -> Vec<Minion> {
     let mut minions: Vec<Minion> = Vec::new();
     while minions.len() <= KNOWN {
-        // Few characters, among them those that patterns are made of, so that patterns often fit.
+        // Few different characters, including those of patterns, so that patterns often match.
         let id = match random.below(3) {
             0 => random.pick(&["web1", "web2", "db1.example.com", "DB1", "w", "a-b_c", "ünï"]).to_owned(),
             1 => random.text("ab1-.", 1, 5),
             _ => random.text("ab1[]-!^.", 1, 5),
         };
-        // Before 3008, Python's master leaves out keys whose names start with a dot.
+        // Before 3008, Python's master ignores keys whose names start with a dot.
         let is_id = brine_protocol::ids::MinionId::new(&id).is_ok() && !id.contains(',') && !id.starts_with('.');
         if !is_id || minions.iter().any(|known| known.id == id) {
             continue;
@@ -99,10 +99,10 @@ pub(super) fn minions(random: &mut Random) -> Vec<Minion> {
     minions
 }
 
-/// A word as keys and values have them.
+/// Returns a word for keys and values.
 pub(super) fn word(random: &mut Random) -> String {
     match random.below(4) {
-        // No bar in front of a digit, which YAML, that Salt reads keys with, takes for the start of an empty text.
+        // No bar before a digit: Salt parses keys as YAML, which would read the start of an empty text.
         0 => random.text("ab1:*.", 1, 4),
         _ => random
             .pick(&[
@@ -123,11 +123,11 @@ fn leaf(random: &mut Random) -> Value {
     }
 }
 
-/// A map with maps and lists in it.
+/// Returns a map that contains maps and lists.
 fn tree(random: &mut Random, depth: usize) -> Value {
     let mut entries: Vec<(Value, Value)> = Vec::new();
     for _ in 0..random.below(4) + usize::from(depth == 0) * 2 {
-        // One number a map: 1, 1.0 and True are one key for Python, and only one of them arrives.
+        // At most one number in a map: 1, 1.0 and True are the same key in Python, and only one of them would arrive.
         let has_number = entries.iter().any(|(key, _)| key.text().is_none() && !matches!(key, Value::Nil));
         let key = match random.below(8) {
             0 if !has_number => [Value::from(1), Value::from(0), Value::from(true), Value::from(1.5), Value::from(-1)]
@@ -151,7 +151,7 @@ fn value(random: &mut Random, depth: usize) -> Value {
     }
 }
 
-/// Node groups, some of which name others, themselves or none.
+/// Returns node groups, some of which refer to others, to themselves or to unknown ones.
 pub(super) fn groups(
     random: &mut Random,
     minions: &[Minion],
@@ -160,7 +160,7 @@ pub(super) fn groups(
     let names = ["g0", "g1", "g2", "g3", "g4"];
     let groups = names.iter().map(|name| {
         let words: Vec<String> = match random.below(4) {
-            // Bare names: a list, or an expression where they look like one.
+            // Bare names: a list, or an expression if they look like one.
             0 => (0..random.below(4)).map(|_| random.one(minions).id.clone()).collect(),
             _ => (0..=random.below(3))
                 .flat_map(|at| {
@@ -176,7 +176,7 @@ pub(super) fn groups(
     serde_json::Value::Object(groups.collect())
 }
 
-/// What `matchers.py` is told of them.
+/// Returns the input about them for `matchers.py`.
 pub(super) fn told(minions: &[Minion], groups: &serde_json::Value) -> String {
     let packed = |(grains, pillar): &(Value, Value)| {
         let bytes =
@@ -188,7 +188,7 @@ pub(super) fn told(minions: &[Minion], groups: &serde_json::Value) -> String {
     json!({"minions": minions, "groups": groups}).to_string()
 }
 
-/// The groups as a configuration has them.
+/// Returns the groups in the form of a configuration.
 pub(super) fn configured(groups: &serde_json::Value) -> brine_protocol::target::Nodegroups {
     brine_protocol::target::Nodegroups::new(&from_json(groups))
 }

@@ -1,10 +1,10 @@
-//! Targets made up from a seed, mostly out of what the minions are, so that about as many fit as do not; some are no targets at all.
+//! Targets generated from a seed, mostly from the minions' data, so that about half of them match. Some are invalid.
 
 use brine_protocol::value::{Value, ValueExt};
 
 use super::data::{Minion, Random, word};
 
-/// A shell-style pattern.
+/// Returns a shell-style pattern.
 pub(super) fn glob(random: &mut Random, minions: &[Minion]) -> String {
     match random.below(6) {
         0 => random.text("ab1[]-!^.*?\\&|~", 0, 7),
@@ -19,7 +19,7 @@ fn random_id(random: &mut Random, minions: &[Minion]) -> String {
     random.one(minions).id.clone()
 }
 
-/// A text with some of its characters made a pattern.
+/// Replaces some characters of a text by patterns.
 fn globbed(random: &mut Random, text: &str) -> String {
     let mut out = String::new();
     let often = 2 + random.below(6);
@@ -42,7 +42,7 @@ fn globbed(random: &mut Random, text: &str) -> String {
     out
 }
 
-/// A regular expression, for a text that it is to fit.
+/// Returns a regular expression that should match a text.
 pub(super) fn regex(random: &mut Random, text: &str) -> String {
     let mut out = String::new();
     if random.once_in(12) {
@@ -54,7 +54,7 @@ pub(super) fn regex(random: &mut Random, text: &str) -> String {
     let often = 1 + random.below(4);
     for c in text.chars() {
         if !random.once_in(often) {
-            // As it is, escaped where it must be, and sometimes not where it should.
+            // The character itself, escaped where necessary, and sometimes where it should not be.
             match c {
                 c if c.is_alphanumeric() || random.once_in(6) => out.push(c),
                 c => out.extend(['\\', c]),
@@ -104,7 +104,7 @@ fn letter(c: char) -> String {
     if c.is_alphanumeric() { c.to_string() } else { format!("\\{c}") }
 }
 
-/// How the value of a grain or pillar target is written.
+/// The form of the value in a grain or pillar target.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum How {
     Glob,
@@ -112,7 +112,7 @@ pub(super) enum How {
     Exact,
 }
 
-/// A way through the data, as a target of this kind.
+/// Returns a path through the data, as a target of this kind.
 pub(super) fn subdict(random: &mut Random, data: &Value, delimiter: &str, how: How) -> String {
     let mut parts: Vec<String> = Vec::new();
     let mut at = data;
@@ -161,7 +161,7 @@ pub(super) fn subdict(random: &mut Random, data: &Value, delimiter: &str, how: H
     if random.once_in(6) { text.to_uppercase() } else { text }
 }
 
-/// A comma text or a list of ids.
+/// Returns ids as a text with commas or as a list.
 pub(super) fn list(random: &mut Random, minions: &[Minion]) -> serde_json::Value {
     let mut ids: Vec<String> = (0..random.below(5))
         .map(|_| match random.below(4) {
@@ -176,7 +176,7 @@ pub(super) fn list(random: &mut Random, minions: &[Minion]) -> serde_json::Value
     ids.join(",").into()
 }
 
-/// An address or a network, or nearly one.
+/// Returns an address or a network, sometimes an invalid one.
 pub(super) fn ipcidr(random: &mut Random) -> String {
     let v4 = |random: &mut Random| {
         let octet = |random: &mut Random| *random.one(&[0_u8, 1, 2, 3, 10, 12, 127, 128, 168, 172, 192, 255]);
@@ -244,7 +244,7 @@ pub(super) fn ipcidr(random: &mut Random) -> String {
     }
 }
 
-/// Terms joined by operators; some of it in no good order.
+/// Joins terms by operators, sometimes in an invalid order.
 pub(super) fn compound(random: &mut Random, term: &mut dyn FnMut(&mut Random) -> String) -> String {
     if random.once_in(4) {
         let words = (0..random.below(7)).map(|_| match random.below(3) {
@@ -275,7 +275,7 @@ fn expression(random: &mut Random, term: &mut dyn FnMut(&mut Random) -> String, 
     }
 }
 
-/// A word of a compound target: no spaces.
+/// Returns a word of a compound target, without spaces.
 pub(super) fn term(random: &mut Random, minions: &[Minion], has_resources: bool, groups: &[&str]) -> String {
     let known: Vec<&(Value, Value)> = minions.iter().filter_map(|minion| minion.known.as_ref()).collect();
     let (grains, pillar) = known[random.below(known.len())];

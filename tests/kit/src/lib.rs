@@ -1,6 +1,6 @@
-//! What tests of several crates need.
+//! Helpers for the tests of several crates.
 
-/// Says that a test cannot do its work because `what` is missing, and how to get it. The caller returns then.
+/// Reports that a test cannot run because `what` is missing, and how to get it. The caller then returns.
 ///
 /// # Panics
 /// With `CI=true`: there, a test that does nothing must not count as passed.
@@ -10,7 +10,7 @@ pub fn missing(what: &str, remedy: &str) {
     eprintln!("this test does nothing: {what} is missing: {remedy}");
 }
 
-/// Whether the test runs as root; where it does not, says that it needs to.
+/// Checks whether the test runs as root; if not, reports that it has to.
 ///
 /// # Panics
 /// Like [`missing`].

@@ -1,22 +1,22 @@
-//! What a simulated minion answers, natively: enough for commands to be told apart and for `salt` to be content.
+//! The functions of a simulated minion, implemented natively: enough to tell commands apart and to satisfy `salt`.
 
 use brine_protocol::job::JobLoad;
 use brine_protocol::value::{Value, ValueExt, empty_map};
 
-/// What a function does.
+/// The result of a function.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Answer {
     /// Returns this.
     Value(Value),
     /// Fails with this text.
     Failure(String),
-    /// Fetches this file from the master's environment `base`, piece by piece, compares it with the hash that the master says, and returns
-    /// its size.
+    /// Fetches this file from the master's environment `base` in chunks, compares it with the master's hash, and
+    /// returns its size.
     Fetch(String),
 }
 
-/// `test.ping`, `test.echo`, `test.version`, `grains.items`, `grains.get`, `saltutil.find_job` (which `salt` asks while it waits), and
-/// `swarm.fetch salt://PATH`.
+/// Evaluates `test.ping`, `test.echo`, `test.version`, `grains.items`, `grains.get`, `saltutil.find_job` (which `salt`
+/// calls while it waits), and `swarm.fetch salt://PATH`.
 pub(crate) fn call(fun: &str, arg: &[Value], grains: &Value, running: Option<&JobLoad>) -> Answer {
     let first = || arg.first().and_then(ValueExt::text).unwrap_or_default();
     Answer::Value(match fun {

@@ -1,22 +1,23 @@
-//! The limit on open files, which decides how many minions there can be.
+//! The limit on open files, which bounds the number of minions.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Connections a minion holds: the subscription and the one of its requests.
+/// Connections of a minion: the subscription and the connection for requests.
 pub const FILES_PER_MINION: u64 = 2;
-/// Files of the process itself: the runtime's, the standard ones, those of a client.
+/// Files of the process itself: the runtime's, the standard streams, those of a client.
 const FILES_BESIDE: u64 = 64;
 
-/// Raises the limit on open files as far as the system allows; returns how many files the process may have.
+/// Raises the limit on open files as far as the system allows. Returns the number of files that the process may have.
 pub fn raise_open_files() -> u64 {
     let limit = getrlimit(Resource::Nofile);
     let most = limit.maximum.unwrap_or(u64::MAX);
-    // Raising up to the hard limit cannot be refused; where it is, the lower one counts.
+    // Raising the limit up to the hard limit should succeed. If not, the lower one applies.
     let raised = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
     if raised.is_ok() { most } else { limit.current.unwrap_or(u64::MAX) }
 }
 
-/// How many minions of `wanted` a process with `files` open files can have, and a line that says why where those are fewer.
+/// Returns how many of `wanted` minions a process with `files` open files can have, and a line with the reason if these
+/// are fewer.
 pub fn fit(wanted: usize, files: u64) -> (usize, Option<String>) {
     let room = usize::try_from(files.saturating_sub(FILES_BESIDE) / FILES_PER_MINION).unwrap_or(usize::MAX);
     if wanted <= room {

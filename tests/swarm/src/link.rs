@@ -1,4 +1,4 @@
-//! A simulated minion's dealings with port 4506: authentication and sealed requests, over one connection that is kept.
+//! A simulated minion's traffic with port 4506: authentication and encrypted requests over one persistent connection.
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -14,12 +14,12 @@ use crate::keys::SwarmKey;
 use crate::plan::Plan;
 use crate::stats::{Stats, up};
 
-/// A master that went away is not asked again in a tight loop.
+/// Pause before requests to a master that has gone away.
 const PAUSE: Duration = Duration::from_millis(500);
-/// The longest wait between two attempts to connect while a request waits.
+/// Upper bound on the wait between two attempts to connect while a request waits.
 const RECONNECT_MAX: Duration = Duration::from_secs(2);
 
-/// What a minion has of its master.
+/// A minion's session with its master.
 pub(crate) struct Live {
     pub(crate) session: Session,
     pub(crate) credentials: Credentials,
@@ -32,7 +32,7 @@ pub(crate) struct Link {
     id: MinionId,
     key: Arc<SwarmKey>,
     requester: Requester,
-    /// As any minion of the swarm saw it first; trusted from then on.
+    /// The key as the first minion of the swarm saw it. It is trusted from then on.
     master: Arc<OnceLock<PublicKey>>,
     live: Option<Box<Live>>,
 }
@@ -52,17 +52,17 @@ impl Link {
         Self { plan, stats, id, key, requester, master, live: None }
     }
 
-    /// Its own connection is gone too when the master's publications were lost.
+    /// Replaces the request connection, after the subscription to the master was lost.
     pub(crate) fn reconnect(&mut self) {
         self.requester = requester(&self.plan);
     }
 
-    /// What the last authentication gave.
+    /// Returns the result of the last authentication.
     pub(crate) fn live(&self) -> Option<&Live> {
         self.live.as_deref()
     }
 
-    /// Authenticates, however often it takes.
+    /// Authenticates, with as many attempts as necessary.
     pub(crate) async fn sign_in(&mut self) {
         self.forget();
         loop {
@@ -74,7 +74,7 @@ impl Link {
         }
     }
 
-    /// Once; how long to wait before the next time where it failed.
+    /// Attempts an authentication once. The error is the wait before the next attempt.
     async fn try_sign_in(&mut self) -> Result<(), Duration> {
         let (stats, refused) = (Arc::clone(&self.stats), self.plan.refused_wait);
         let failed = |text: String, wait: Duration| {
@@ -134,9 +134,9 @@ impl Link {
         }
     }
 
-    /// Sends a load until it is answered, and says whether it was taken. Authenticates again where the master wants it.
+    /// Sends a load until there is a reply, and returns the opened reply. Authenticates again if the master demands it.
     pub(crate) async fn request(&mut self, load: &Value, open: Open) -> Result<Value, String> {
-        // A master that does not take it after a new authentication does not want it.
+        // A master that refuses the load after a new authentication refuses it for good.
         let mut again = true;
         loop {
             let Some(live) = self.live() else {

@@ -206,7 +206,7 @@ async fn swarm(opts: Run) -> Result<(), String> {
     let show = || {
         let report = swarm.report();
         let text = if opts.json { report.json().to_string() } else { report.to_string() };
-        // Whoever reads may have gone.
+        // The reader may have closed the pipe.
         let _ = writeln!(std::io::stdout(), "{text}");
     };
     let end = async {

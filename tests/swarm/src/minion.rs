@@ -1,4 +1,5 @@
-//! One simulated minion: one task, which lives as a minion does. It signs in, subscribes, answers, signs in again, and starts anew when told.
+//! A simulated minion in one task. Like a real minion it signs in, subscribes, returns, signs in again, and restarts on
+//! request.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -24,27 +25,27 @@ use crate::plan::{Plan, Temper};
 use crate::publications::{Job, Publications};
 use crate::stats::{Stats, up};
 
-/// A file that is fetched for a test is smaller.
+/// Upper bound on the bytes of a fetched file.
 const FILE_MAX: u64 = 1 << 30;
 
-/// What all minions of a swarm share.
+/// The state that all minions of a swarm share.
 pub(crate) struct Shared {
     pub(crate) plan: Arc<Plan>,
     pub(crate) stats: Arc<Stats>,
     pub(crate) publications: Publications,
-    /// The master's key, trusted by all since one of them saw it first.
+    /// The master's key, trusted by all after the first of them has seen it.
     pub(crate) master: Arc<OnceLock<PublicKey>>,
     pub(crate) count: usize,
 }
 
-/// One of them.
+/// A simulated minion.
 pub(crate) struct Minion {
     shared: Arc<Shared>,
     index: usize,
     id: MinionId,
     key: Arc<SwarmKey>,
     temper: Temper,
-    /// Jobs that a slow minion has not answered yet.
+    /// Jobs that a slow minion has not returned yet.
     late: VecDeque<(Instant, Arc<Job>)>,
 }
 
@@ -54,11 +55,11 @@ impl Minion {
         Self { shared, index, id, key, temper, late: VecDeque::new() }
     }
 
-    /// Lives until the swarm ends; whenever `storms` changes, starts anew.
+    /// Runs until the swarm ends, and restarts whenever `storms` changes.
     pub(crate) async fn run(mut self, mut storms: watch::Receiver<u64>) {
         let plan = Arc::clone(&self.shared.plan);
         sleep(plan.start_over.mul_f64(rand::random())).await;
-        // The first of the regular restarts comes at any time, so that they do not come together.
+        // The first regular restart comes at a random time, so that restarts are spread.
         let mut lifetime = plan.restart_every.map(|every| every.mul_f64(rand::random()));
         loop {
             let end = async {
@@ -78,7 +79,7 @@ impl Minion {
         }
     }
 
-    /// From start to end; ends only when dropped.
+    /// Runs one life of the minion. Ends only when dropped.
     async fn live(&mut self) {
         let shared = Arc::clone(&self.shared);
         let (plan, stats, master) = (Arc::clone(&shared.plan), Arc::clone(&shared.stats), Arc::clone(&shared.master));
@@ -113,14 +114,14 @@ impl Minion {
             };
             match event {
                 SubEvent::Connected if std::mem::replace(&mut connected_before, true) => {
-                    // As a minion: the master may be another one, with another publish key.
+                    // Like a real minion, because the master may be another one with another publish key.
                     link.reconnect();
                     link.sign_in().await;
                 }
                 SubEvent::Connected => self.greet(&mut link).await,
                 SubEvent::Disconnected { reason } => shared.stats.error(&format!("publications: {reason}")),
                 SubEvent::Message(frames) => {
-                    // With a topic or without.
+                    // With or without a topic.
                     if let Some(payload) = frames.last() {
                         up(&shared.stats.publications);
                         self.publication(&mut link, payload).await;
@@ -152,7 +153,7 @@ impl Minion {
         up(&stats.jobs);
         match self.temper {
             Temper::Silent => {}
-            // Who asks after a slow job is answered at once.
+            // `find_job` about a slow job is answered at once.
             Temper::Slow if job.load.fun() != "saltutil.find_job" => {
                 self.late.push_back((Instant::now() + self.shared.plan.slow_for, job));
             }
@@ -165,7 +166,7 @@ impl Minion {
         Some(self.shared.publications.open(payload, &credentials.master, &credentials.publish_key))
     }
 
-    /// Runs a job and returns, until the master has acknowledged it.
+    /// Runs a job and sends the return until the master has acknowledged it.
     async fn answer(&self, link: &mut Link, job: &Job) {
         let stats = &self.shared.stats;
         let grains = Plan::grains(&self.id, self.index);
@@ -206,7 +207,7 @@ impl Minion {
         }
     }
 
-    /// Says that it is there, if the plan wants that.
+    /// Requests the pillar and fires the start event, if the plan says so.
     async fn greet(&self, link: &mut Link) {
         if !self.shared.plan.pillar {
             return;
@@ -239,7 +240,7 @@ impl Minion {
         }
     }
 
-    /// Fetches a file and says its size.
+    /// Fetches a file and returns its size.
     async fn fetch(&self, link: &mut Link, path: &str) -> Result<u64, String> {
         let load = |cmd: &str| map([("cmd", cmd), ("path", path), ("saltenv", "base")]);
         let stated = link.request(&load("_file_hash"), Session::open_reply).await?;
@@ -268,7 +269,7 @@ impl Minion {
     }
 }
 
-/// The subscription, counted while it is connected.
+/// The subscription, which is counted while it is connected.
 struct Subscription {
     subscriber: Subscriber,
     stats: Arc<Stats>,
@@ -290,7 +291,7 @@ impl Subscription {
         Self { subscriber, stats: Arc::clone(&shared.stats), connected: false }
     }
 
-    /// The next event. Cancel-safe.
+    /// Returns the next event. Cancel-safe.
     async fn recv(&mut self) -> SubEvent {
         let event = self.subscriber.recv().await;
         match event {
@@ -319,5 +320,5 @@ impl Drop for Subscription {
     }
 }
 
-/// How long a swarm waits between two looks at its counters.
+/// Interval at which a swarm checks its counters.
 pub(crate) const LOOK: Duration = Duration::from_millis(5);

@@ -1,45 +1,46 @@
-//! What a swarm is to be.
+//! The plan of a swarm.
 
 use std::time::Duration;
 
 use brine_protocol::ids::{IdError, MinionId};
 use brine_protocol::value::{Value, map};
 
-/// How many minions, whom they work with, how they behave.
+/// The number of minions, their master and their behaviour.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// The master's host name or address.
     pub master: String,
-    /// Its port of requests; where it publishes it says itself.
+    /// Its request port. The master tells its publish port.
     pub port: u16,
-    /// What ids begin with; a dash and five digits follow, from 00001.
+    /// Prefix of the ids. A dash and five digits follow, from 00001.
     pub prefix: String,
-    /// The fraction of minions, 0 to 1, that never answer a job. The last ones by number.
+    /// The fraction of minions, 0 to 1, that never return. These have the highest numbers.
     pub silent: f64,
-    /// The fraction that answers a job late. Those before the silent ones.
+    /// The fraction of minions that return late. These have the numbers below.
     pub slow: f64,
-    /// How late.
+    /// The delay of late returns.
     pub slow_for: Duration,
-    /// Minions start one after the other over so long; zero: all at once.
+    /// Time over which the minions start one after the other. Zero: all at once.
     pub start_over: Duration,
-    /// After a change of the publish key minions ask for the new one over so long, as Brine's minions do.
+    /// Time over which minions request a changed publish key, as Brine's minions do.
     pub reauth_over: Duration,
-    /// How long a minion waits for an answer; a request that has none by then counts as dropped.
+    /// Time that a minion waits for a reply. After that the request counts as dropped.
     pub timeout: Duration,
-    /// How long a minion that was turned away waits before it asks again, ± 25 % (`acceptance_wait_time`).
+    /// Time that a refused minion waits before its next attempt, ± 25 % (`acceptance_wait_time`).
     pub refused_wait: Duration,
-    /// The wait before connecting again, drawn between the two (`recon_default`, `recon_max`).
+    /// Bounds of the random wait before a reconnect (`recon_default`, `recon_max`).
     pub reconnect: (Duration, Duration),
-    /// Every minion starts anew after so long, at a time of its own.
+    /// Interval at which every minion restarts, each at a time of its own.
     pub restart_every: Option<Duration>,
-    /// Asks for the pillar after signing in, by which the master learns the grains, and fires the start event.
+    /// Whether a minion requests its pillar after signing in, from which the master learns the grains, and fires the
+    /// start event.
     pub pillar: bool,
-    /// Subscribes to its own topics only (`zmq_filtering`), not to everything.
+    /// Whether a minion subscribes only to its own topics (`zmq_filtering`).
     pub filtering: bool,
 }
 
 impl Default for Plan {
-    /// Minions that behave, of a master on this host.
+    /// Returns a plan of well-behaved minions with a master on this host.
     fn default() -> Self {
         Self {
             master: "127.0.0.1".to_owned(),
@@ -60,7 +61,7 @@ impl Default for Plan {
     }
 }
 
-/// How a minion takes a job.
+/// How a minion handles jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Temper {
     Prompt,
@@ -69,15 +70,16 @@ pub(crate) enum Temper {
 }
 
 impl Plan {
-    /// The id of a minion, counted from 0.
+    /// Returns the id of a minion, counted from 0.
     ///
     /// # Errors
-    /// When the prefix makes no id.
+    /// The prefix makes no valid id.
     pub fn id(&self, index: usize) -> Result<MinionId, IdError> {
         MinionId::new(format!("{}-{:05}", self.prefix, index + 1))
     }
 
-    /// The grains of a minion: `id`, `os: Swarm`, and `swarm_group`, 0 to 9, for targets that mean a tenth of them.
+    /// Returns a minion's grains: `id`, `os: Swarm`, and `swarm_group`, 0 to 9, for targets that match a tenth of the
+    /// minions.
     pub fn grains(id: &MinionId, index: usize) -> Value {
         let group = u64::try_from(index % 10).unwrap_or(0);
         map([
@@ -89,7 +91,7 @@ impl Plan {
         ])
     }
 
-    /// How many of `count` are silent, and how many slow.
+    /// Returns how many of `count` are silent, and how many slow.
     pub fn misbehaving(&self, count: usize) -> (usize, usize) {
         #[allow(
             clippy::cast_precision_loss,

@@ -1,4 +1,4 @@
-//! Publications, opened once for all minions that have the same bytes and the same key: what follows from them is the same.
+//! Opens a publication once for all minions with the same bytes and the same key, because the result is the same.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,10 +12,10 @@ use brine_protocol::target::{Facts, Target, TargetType};
 use brine_protocol::value::Value;
 use bytes::Bytes;
 
-/// Publications remembered. The minions of one process are rarely further apart.
+/// Publications remembered. The minions of one process are rarely further apart than this.
 const REMEMBERED: usize = 64;
 
-/// A job that was published, and whom it means.
+/// A published job and its target.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) load: JobLoad,
@@ -23,7 +23,7 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    /// Whether it is for this minion.
+    /// Checks whether the job is for this minion.
     pub(crate) fn is_for(&self, id: &MinionId, grains: impl FnOnce() -> Value) -> bool {
         if self.target.needs_data() {
             return self.target.matches(&Facts { id, grains: Some(&grains()), pillar: None });
@@ -32,7 +32,7 @@ impl Job {
     }
 }
 
-/// Why a publication is of no use.
+/// Why a publication is unusable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unusable {
     #[error("{0}")]
@@ -49,16 +49,16 @@ impl Unusable {
 
 type Opened = Result<Arc<Job>, Unusable>;
 
-/// The last publications and what was in them.
+/// The last publications and their contents.
 #[derive(Debug, Default)]
 pub(crate) struct Publications {
     last: Mutex<VecDeque<(Bytes, AesKey, Opened)>>,
 }
 
 impl Publications {
-    /// Opens one, or looks up what came out of it.
+    /// Opens a publication, or returns the earlier result.
     pub(crate) fn open(&self, bytes: &Bytes, master: &PublicKey, key: &AesKey) -> Opened {
-        // Held while it is opened: the others wait for the result instead of working it out as well.
+        // The lock is held during the work, so that other minions wait for the result instead of repeating the work.
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((.., opened)) = last.iter().find(|(known, with, _)| known == bytes && with == key) {
             return opened.clone();
@@ -71,7 +71,7 @@ impl Publications {
 }
 
 fn open(bytes: &[u8], master: &PublicKey, key: &AesKey) -> Opened {
-    // Serials are not looked at: minions get the same publications at different times.
+    // Serials are not checked, because minions receive the same publications at different times.
     let load = publication::open(bytes, master, &Crypticle::new(key), &mut SerialGuard::new())?;
     let no_job = |why: String| Unusable::Job(why);
     let load = JobLoad::parse(&load).map_err(|error| no_job(error.to_string()))?;

@@ -1,4 +1,4 @@
-//! What the swarm saw: counters, durations, the last errors.
+//! The swarm's statistics: counters, durations, the last errors.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Kinds of errors that are kept apart.
+/// Upper bound on the distinct errors kept.
 const ERRORS_MAX: usize = 20;
-/// Steps in which a duration is doubled: 6 % of error at most.
+/// Steps for each doubling of a duration: an error of at most 6 %.
 const STEPS: u64 = 16;
-/// From 1 µs to 2^40 µs, 12 days.
+/// Doublings from 1 µs to 2^40 µs, 12 days.
 const OCTAVES: u64 = 40;
 
 macro_rules! counters {
@@ -24,21 +24,21 @@ macro_rules! counters {
             errors: Mutex<BTreeMap<String, u64>>,
         }
 
-        /// The counters at one moment.
+        /// A snapshot of the counters.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
         pub struct Counts {
             $($(#[$doc])* pub $name: u64,)*
         }
 
         impl Stats {
-            /// The counters now.
+            /// Returns a snapshot of the counters.
             pub(crate) fn counts(&self) -> Counts {
                 Counts { $($name: self.$name.load(Ordering::Relaxed),)* }
             }
         }
 
         impl Counts {
-            /// Names and values, in order.
+            /// Returns names and values, in order.
             pub fn all(&self) -> Vec<(&'static str, u64)> {
                 vec![$((stringify!($name), self.$name),)*]
             }
@@ -53,44 +53,44 @@ counters! {
     connected,
     /// Requests for authentication sent.
     auth_sent,
-    /// Those that the master accepted.
+    /// Authentications that the master accepted.
     auth_accepted,
-    /// Those whose key waits for an operator.
+    /// Authentications whose key waits for an operator.
     auth_pending,
-    /// Those that the master rejected, or had no room for.
+    /// Authentications that the master rejected, or for which it had no room.
     auth_rejected,
-    /// Those that the master answered with an error, mostly because too many come at once.
+    /// Authentications that the master answered with an error, mostly because too many arrive at once.
     auth_refused,
-    /// Those without an answer in time, or whose answer proves nothing.
+    /// Authentications without a reply in time, or with an invalid reply.
     auth_unanswered,
     /// Subscriptions that connected.
     connects,
     /// Subscriptions that were lost.
     losses,
-    /// Publications received, each minion counted.
+    /// Publications received, counted for each minion.
     publications,
     /// Publications that could not be opened.
     publications_bad,
     /// Publications for this minion.
     jobs,
-    /// Requests sent, authentications apart.
+    /// Requests sent, without authentications.
     requests_sent,
-    /// Those without an answer in time.
+    /// Requests without a reply in time.
     requests_unanswered,
     /// Returns that the master acknowledged.
     returns_acknowledged,
-    /// Files fetched whole, with the hash that the master told.
+    /// Files fetched completely, with the hash that the master announced.
     files_fetched,
     /// Bytes of files fetched.
     file_bytes,
-    /// Times that a minion started anew.
+    /// Restarts of minions.
     restarts,
 }
 
 impl Stats {
     pub(crate) fn error(&self, text: &str) {
         let mut errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
-        // The texts of errors may hold what a peer sent, so their number is bounded.
+        // Error texts may contain data from a peer, so their number is bounded.
         let text = if errors.contains_key(text) || errors.len() < ERRORS_MAX { text } else { "others" };
         *errors.entry(text.to_owned()).or_default() += 1;
     }
@@ -113,7 +113,7 @@ pub(crate) fn up(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
-/// How long things took, in steps of a sixteenth of an octave.
+/// A histogram of durations in steps of a sixteenth of an octave.
 #[derive(Debug)]
 pub(crate) struct Times(Box<[AtomicU64]>);
 
@@ -123,14 +123,14 @@ impl Default for Times {
     }
 }
 
-/// Durations in short.
+/// A summary of durations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Summary {
-    /// How many.
+    /// The number of durations.
     pub count: u64,
     /// The median.
     pub p50: Duration,
-    /// All but one of a hundred are shorter.
+    /// The 99th percentile.
     pub p99: Duration,
     /// The longest.
     pub max: Duration,
@@ -145,7 +145,7 @@ impl Times {
         up(&self.0[index.min(self.0.len() - 1)]);
     }
 
-    /// Forgets all.
+    /// Clears the histogram.
     pub(crate) fn clear(&self) {
         self.0.iter().for_each(|count| count.store(0, Ordering::Relaxed));
     }
@@ -165,31 +165,31 @@ impl Times {
     }
 }
 
-/// The longest duration of a step.
+/// Returns the longest duration of a step.
 fn upper(index: u64) -> Duration {
     let (octave, step) = (index / STEPS, index % STEPS);
     Duration::from_micros(((STEPS + step + 1) << octave) / STEPS)
 }
 
-/// What a swarm saw, for people (`Display`) and for programs ([`Report::json`]).
+/// The swarm's results, for people (`Display`) and for programs ([`Report::json`]).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// How many minions there are.
+    /// The number of minions.
     pub minions: usize,
-    /// Since the swarm started.
+    /// Time since the start of the swarm.
     pub elapsed: Duration,
     /// The counters.
     pub counts: Counts,
-    /// From a request for authentication to its answer.
+    /// Durations from an authentication request to its reply.
     pub auth: Summary,
-    /// From a return that is sent to its acknowledgement.
+    /// Durations from sending a return to its acknowledgement.
     pub returns: Summary,
-    /// What went wrong, and how often.
+    /// Errors and their numbers.
     pub errors: BTreeMap<String, u64>,
 }
 
 impl Report {
-    /// As JSON: durations in milliseconds.
+    /// Returns the report as JSON, with durations in milliseconds.
     pub fn json(&self) -> serde_json::Value {
         let ms = |time: Duration| time.as_secs_f64() * 1000.0;
         let times = |times: &Summary| serde_json::json!({"count": times.count, "p50_ms": ms(times.p50), "p99_ms": ms(times.p99), "max_ms": ms(times.max)});

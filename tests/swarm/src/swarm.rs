@@ -1,4 +1,4 @@
-//! All of them.
+//! A running swarm.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use crate::plan::Plan;
 use crate::publications::Publications;
 use crate::stats::{Counts, Report};
 
-/// A running swarm. Dropping it ends all minions at once, as a power cut does.
+/// A running swarm. Dropping it ends all minions at once, as in a power cut.
 pub struct Swarm {
     shared: Arc<Shared>,
     storms: watch::Sender<u64>,
@@ -22,10 +22,10 @@ pub struct Swarm {
 }
 
 impl Swarm {
-    /// Starts a minion a key. Must be called in a tokio runtime.
+    /// Starts one minion for each key. Must be called in a tokio runtime.
     ///
     /// # Errors
-    /// When the plan's prefix makes no ids.
+    /// The plan's prefix makes no valid ids.
     pub fn start(plan: Plan, keys: &[Arc<SwarmKey>]) -> Result<Self, IdError> {
         let ids = (0..keys.len()).map(|index| plan.id(index)).collect::<Result<Vec<_>, _>>()?;
         let shared = Arc::new(Shared {
@@ -44,38 +44,38 @@ impl Swarm {
         Ok(Self { shared, storms, started: Instant::now(), _minions: minions })
     }
 
-    /// How many minions there are.
+    /// Returns the number of minions.
     pub fn len(&self) -> usize {
         self.shared.count
     }
 
-    /// Whether there are none.
+    /// Checks whether there are no minions.
     pub fn is_empty(&self) -> bool {
         self.shared.count == 0
     }
 
-    /// The counters now.
+    /// Returns a snapshot of the counters.
     pub fn counts(&self) -> Counts {
         self.shared.stats.counts()
     }
 
-    /// What it saw so far.
+    /// Returns the report so far.
     pub fn report(&self) -> Report {
         self.shared.stats.report(self.shared.count, self.started.elapsed())
     }
 
-    /// Starts to measure durations anew.
+    /// Clears the measured durations.
     pub fn forget_times(&self) {
         self.shared.stats.auth_time.clear();
         self.shared.stats.return_time.clear();
     }
 
-    /// A restart storm: every minion drops what it has and starts anew, now.
+    /// Causes a restart storm: every minion drops its state and restarts now.
     pub fn storm(&self) {
         self.storms.send_modify(|storm| *storm += 1);
     }
 
-    /// Waits until `enough` of the counters; how long that took, or nothing when `deadline` has passed first.
+    /// Waits until the counters satisfy `enough`. Returns how long that took, or None after the deadline.
     pub async fn wait(&self, deadline: Duration, enough: impl Fn(&Counts) -> bool) -> Option<Duration> {
         let started = Instant::now();
         loop {
@@ -89,7 +89,7 @@ impl Swarm {
         }
     }
 
-    /// Waits until all are authenticated and connected.
+    /// Waits until all minions are authenticated and connected.
     pub async fn wait_ready(&self, deadline: Duration) -> Option<Duration> {
         let all = u64::try_from(self.len()).unwrap_or(u64::MAX);
         self.wait(deadline, |counts| counts.authenticated == all && counts.connected == all).await

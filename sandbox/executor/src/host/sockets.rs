@@ -141,7 +141,7 @@ impl ip_name_lookup::Host for Guest {
         };
         let lookup = Lookup { name, network: self.network(), line: Arc::clone(&self.line), state };
         let stream = self.table.push(lookup)?;
-        // The guest holds only a number. This cast makes it refer to a look-up of this crate.
+        // The guest holds only a number. This cast makes the number refer to a look-up of this crate.
         Ok(Resource::new_own(stream.rep()))
     }
 }

@@ -22,7 +22,7 @@ impl HasData for Io {
 /// Adds the interfaces to a linker.
 ///
 /// # Errors
-/// When the linker has one of them already.
+/// The linker already has one of them.
 pub fn link(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
     wasi_io::error::add_to_linker::<Guest, Io>(linker, |guest| &mut guest.table)?;
     wasi_io::poll::add_to_linker::<Guest, Io>(linker, |guest| &mut guest.table)?;

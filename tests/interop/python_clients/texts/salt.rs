@@ -1,5 +1,5 @@
-//! Python's `salt` and `salt-cp` and ours, on the host of one Brine master, with the same words: what they print, what they write and how
-//! they end. Of the minions, `lost` has a key and never answers.
+//! Python's `salt` and `salt-cp` and ours, on the host of one Brine master, with the same words: output, written files
+//! and exit codes. The minion `lost` has a key and never returns.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -9,14 +9,14 @@ use brine_tests::salt::{Kind, Master, Minion, line};
 use super::{all_same, masked};
 use crate::pythons;
 
-/// Seconds until a minion is asked whether it still runs the job, and until one that says nothing is given up.
+/// Seconds until a minion is asked whether it still runs the job, and until a silent minion is given up.
 const WAITS: &str = "timeout: 20\ngather_job_timeout: 10";
 
-/// A value with all that outputters treat in their own ways.
+/// A value with everything that outputters format in a special way.
 const DATA: &str =
     "{text: ž, lines: \"a\\nb\", none: null, flag: true, n: -1, f: 1.5, list: [1, [2, {deep: x}]], empty: {}}";
 
-/// A Brine master with these minions, which answer, and `lost`, which does not.
+/// Starts a Brine master with these minions, which return, and `lost`, which does not.
 fn fleet(config: &str, minions: &[(&str, Kind)]) -> (Master, Vec<Minion>) {
     let framing = if line() == 3006 { "prefixed" } else { "bare" };
     let master = Master::start(&format!("event_publisher_framing: {framing}\n{WAITS}\n{config}"));
@@ -32,7 +32,7 @@ fn fleet(config: &str, minions: &[(&str, Kind)]) -> (Master, Vec<Minion>) {
     (master, minions)
 }
 
-/// What a call came to: its code, what it printed, and what it wrote into the file OUT.
+/// The result of a call: exit code, output, and the content of the file OUT.
 #[derive(Debug, PartialEq)]
 struct Said {
     code: i32,
@@ -41,7 +41,7 @@ struct Said {
 }
 
 impl Said {
-    /// In no order of lines: who answers first is first.
+    /// Sorts the lines, because returns arrive in any order.
     fn sorted(mut self) -> Self {
         self.stdout = sorted(&self.stdout);
         self.file = self.file.as_deref().map(sorted);
@@ -50,19 +50,20 @@ impl Said {
 }
 
 fn sorted(text: &str) -> String {
-    // JSON's comma says that another follows, which is a matter of the order as well.
+    // A comma in JSON means that another line follows, which also depends on the order.
     let mut lines: Vec<&str> = text.lines().map(|line| line.strip_suffix(',').unwrap_or(line)).collect();
     lines.sort_unstable();
     lines.join("\n")
 }
 
-/// Calls both with the same words, `OUT` being a file of each one's own; what differs. In order, where only one minion is asked. So many
-/// calls at a time: most of the time is spent with waiting for who does not answer.
+/// Makes calls in both, with the same words except for the file `OUT`, `at_a_time` at once because most of the time is
+/// spent waiting for silent minions. Returns the differences. The order of lines counts if only one minion is
+/// addressed.
 fn differ(master: &Master, name: &str, calls: &[&[&str]], at_a_time: usize) -> Vec<String> {
     differ_but_for(master, name, calls, at_a_time, |own, theirs| own == theirs)
 }
 
-/// The same with another idea of what is alike.
+/// Like [`differ`], with another comparison.
 fn differ_but_for(
     master: &Master,
     name: &str,
@@ -142,7 +143,7 @@ fn salt_prints_what_a_minion_returned() {
         &["--async", "nosuch", "test.ping"],
         &["-b", "1", "one", "test.ping"],
         &["-b", "1", "--out=json", "one", "test.ping"],
-        // What is wrong of the function, its arguments or its result.
+        // Errors of the function, its arguments or its result.
         &["one", "nosuch.function"],
         &["one", "test.nosuch"],
         &["one", "test.exception", "went wrong"],
@@ -160,7 +161,7 @@ fn salt_prints_what_a_minion_returned() {
         &["-d", "one", "test.ping"],
         &["-d", "--out=json", "one", "test.ping"],
         &["one", "sys.doc", "test.ping"],
-        // Nobody.
+        // No minions.
         &["nosuch", "test.ping"],
         &["--out=json", "nosuch", "test.ping"],
         &["--static", "nosuch", "test.ping"],
@@ -191,7 +192,7 @@ fn salt_says_who_did_not_return() {
         &["-b", "2", "*", "test.ping"],
         &["-d", "*", "test.ping"],
     ];
-    // 3008 shows them all the same.
+    // 3008 shows them anyway.
     if line() < 3008 {
         calls.extend([&["--hide-timeout", "*", "test.ping"][..], &["--hide-timeout", "lost", "test.ping"]]);
     }
@@ -223,9 +224,9 @@ fn salt_cp() {
         &["-C", "one", gone, plain],
     ];
     let mut wrong = differ(&master, "salt-cp", &calls, 1);
-    // What ends badly has an exit code that says so.
+    // A failure has a nonzero exit code.
     let texts = [&["-t", "20", "*", text, plain][..], &["one", text, nowhere], &["nosuch", text, plain]];
-    // Older lines say `False` of who did not return.
+    // Older lines print `False` for minions that did not return.
     let texts = &texts[usize::from(line() < 3008)..];
     let ended = differ_but_for(&master, "salt-cp", texts, 4, |own, theirs| {
         theirs.code == 0 && own.code != 0 && own.stdout == theirs.stdout

@@ -1,4 +1,4 @@
-//! Arguments and returns cross as they are.
+//! Arguments and returns arrive unchanged.
 
 use serde_json::{Value, json};
 
@@ -17,14 +17,15 @@ pub(super) fn check(fleet: &Fleet) {
             ("test.echo", json!([nested]), nested),
             ("test.echo", json!([""]), json!("")),
             ("test.echo", json!(["x".repeat(300)]), json!("x".repeat(300))),
-            // What is no UTF-8 stays bytes; what is comes back as text, since the wire does not tell them apart.
+            // Bytes that are not UTF-8 stay bytes. Other bytes return as text, because the wire does not distinguish
+            // them.
             ("test.echo", json!([{"bytes": "ff00fe"}]), json!({"bytes": "ff00fe"})),
             ("test.echo", json!([{"bytes": "61c3bc"}]), json!("aü")),
-            // Salt takes words of this form for keyword arguments, wherever they come from.
+            // Salt parses texts of this form as keyword arguments, wherever they come from.
             ("test.echo", json!(["text=ünïcödé"]), json!("ünïcödé")),
         ],
     );
-    // As the Python minion gets them; that one adds the publication's fields as `__pub_*`, which are no arguments.
+    // The same as for the Python minion, which adds the publication's fields as `__pub_*`; these are no arguments.
     let made = [
         call("*", "test.arg", json!([1, "x", ["y"], {"k": "v"}])).kwarg(json!({"key": [1, 2], "ü": {"a": null}})),
         call("*", "test.kwarg", json!([])).kwarg(json!({"num": 1, "text": "two", "env": {"a": 1, "b": "hello"}})),
@@ -35,7 +36,7 @@ pub(super) fn check(fleet: &Fleet) {
         let theirs = without_publication(answer["python"].clone());
         assert_eq!((&answer["brine1"], &answer["brine2"]), (&theirs, &theirs));
     }
-    // What the command line makes of words is Python's work; it is to arrive.
+    // Python parses the words of the command line; the result must arrive.
     let arg = master.json("brine1", &["test.arg", "1", "x", "{a: [b, null]}", "key=[1, 2]", "text=a=b"]);
     assert_eq!((&arg["args"], &arg["kwargs"]["key"]), (&json!([1, "x", {"a": ["b", null]}]), &json!([1, 2])));
     assert_eq!(arg["kwargs"]["text"], "a=b");

@@ -1,4 +1,4 @@
-//! What the minion says of itself and what the master has for it: grains in the master's cache, the pillar, the configuration.
+//! The minion's data and the master's data for it: grains in the master's cache, the pillar, the configuration.
 
 use brine_tests::salt::Master;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::super::client::{answers, call, calls};
 use super::Fleet;
 
-/// What is shown to others: by its own name, by another one, and to some only.
+/// Mine functions: under their own name, under an alias, and restricted to some minions.
 const MINE: &str = r#"{"grains.get": ["id"], "alias": [{"mine_function": "grains.get"}, "role"], "some": {"mine_function": "grains.get", "key": "id", "allow_tgt": "brine*"}}"#;
 
 /// Writes the pillar of all minions.
@@ -63,7 +63,7 @@ pub(super) fn check(fleet: &Fleet) {
         ],
     );
 
-    // The master's answer to `pillar.items` is of now; what jobs see changes when it is told to.
+    // `pillar.items` returns the current pillar. The pillar of jobs changes only with a refresh.
     pillar(master, "v2");
     let mine: Value = serde_json::from_str(MINE).expect("JSON");
     let fresh = json!({"mine_functions": mine, "known": "v2", "only": "brine1", "web": {"tls": ["a", "b"], "k:x": 1}, "role": "web"});
@@ -81,7 +81,7 @@ pub(super) fn check(fleet: &Fleet) {
 
     shown(master, &run);
 
-    // Grains that change on the host reach the master's cache and so its targets when they are refreshed, and not before.
+    // Changed grains reach the master's cache, and so its targets, only with a refresh.
     let file = fleet.first.path("conf/grains");
     std::fs::write(&file, "role: db\nadded: 1\n").expect("our own folder");
     let refreshed = master.events();
@@ -97,7 +97,7 @@ pub(super) fn check(fleet: &Fleet) {
     assert_eq!(calls(master, &[by_role()]), [json!({})]);
 }
 
-/// The mine: filled by the minions, asked for by the master's runner and by the Python minion.
+/// The mine: filled by the minions, read by the master's runner and by the Python minion.
 fn shown(master: &Master, run: &dyn Fn(&[&str]) -> Value) {
     let all = json!({"brine1": true, "brine2": true, "python": true});
     assert_eq!(calls(master, &[call("*", "mine.update", json!([]))]), [all]);

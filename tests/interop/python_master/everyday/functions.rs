@@ -1,4 +1,4 @@
-//! Which functions there are, what they say of themselves, and what is said of those that are not there.
+//! Lists of functions, their documentation, and errors about unknown functions.
 
 use serde_json::{Value, json};
 
@@ -30,12 +30,13 @@ pub(super) fn check(fleet: &Fleet) {
     assert_eq!(argspec["python"]["test.echo"]["args"], json!(["text"]));
     assert!(version["brine1"].as_str().is_some_and(|v| v.split('.').count() == 3), "{version}");
     assert!(docs["brine1"].as_object().is_some_and(|docs| docs.len() > 100), "{docs}");
-    // The owner of the host reads what to write, and so does who asked.
+    // The error tells the owner of the host and the caller what to configure.
     let refused = refused["brine1"].as_str().expect("text");
     assert!(refused.contains("process.run was refused") && refused.contains("cmd: {process: [/"), "{refused}");
     assert!(wrong["brine1"].as_str().is_some_and(|text| text.contains("test.fib(num: u32)")), "{wrong}");
 
-    // What Brine does not have is answered as Salt answers what it does not have, and the others' answers stand.
+    // Functions that Brine does not have get the same error as unknown functions in Salt, and other minions' returns
+    // are unaffected.
     let absent =
         ["state.apply", "state.highstate", "pkg.install", "service.restart", "mine.get", "test.pingg", "no_dot"];
     let made: Vec<Call> = absent.iter().map(|fun| call("brine1", fun, json!([]))).collect();

@@ -1,4 +1,4 @@
-//! Jobs that run for a while, jobs in batches, jobs that are looked up later.
+//! Jobs that run for a while, jobs in batches, and later look-ups of jobs.
 
 use brine_tests::salt::line;
 use brine_tests::wait_for;
@@ -12,7 +12,7 @@ pub(super) fn check(fleet: &Fleet) {
     batches(fleet);
     later(fleet);
     own(fleet);
-    // A job longer than the timeout: the client asks with find_job and waits on.
+    // A job longer than the timeout: the client calls find_job and continues to wait.
     assert_eq!(fleet.master.json("brine1", &["-t", "1", "test.sleep", "3"]), json!(true));
 }
 
@@ -26,7 +26,7 @@ fn control(fleet: &Fleet) {
             call("brine1", "saltutil.running", json!([])),
             call("brine1", "saltutil.is_running", json!(["test.sl*p"])),
         ];
-        // Its publication and theirs are on the same way, one after the other.
+        // The publications are delivered one after the other.
         let [found, running, is_running] = calls(master, &made).try_into().expect("three");
         let found = &found["brine1"];
         assert_eq!((&found["jid"], &found["fun"], &found["arg"]), (&json!(jid), &json!("test.sleep"), &json!([50])));
@@ -70,7 +70,7 @@ fn later(fleet: &Fleet) {
     assert_eq!(listed["Result"]["brine1"]["retcode"], json!(0), "{listed}");
 }
 
-/// What the host itself starts is told to the master, which gives it a jid; and who asks is told that a job has begun.
+/// Jobs of the host itself are reported to the master, which assigns a jid. The caller learns that a job has begun.
 fn own(fleet: &Fleet) {
     let master = &fleet.master;
     let events = master.events();

@@ -1,4 +1,5 @@
-//! Returns larger than an event may be (`max_event_size`, 1 MiB by default): the master keeps them whole and cuts the event.
+//! Returns larger than the bound on events (`max_event_size`, 1 MiB by default): the master stores them whole and
+//! truncates the event.
 
 use serde_json::{Value, json};
 
@@ -16,7 +17,7 @@ pub(super) fn check(fleet: &Fleet) {
     let output = master.command("salt-run", &["--out=json", "jobs.lookup_jid", &jid]).exits(0);
     let Value::String(kept) = &output.json()["brine1"] else { panic!("no text in the job cache") };
     assert_eq!(kept.len(), SIZE);
-    // The owner of the other host granted no such return: it fails with words, and the minion lives on.
+    // The owner of the other host allows no such return: the job fails with a message, and the minion continues.
     answers(master, "brine2", &[("saltutil.sync_modules", json!(["dev"]), json!(["modules.large"]))]);
     let jid = master.start_job(&["brine2", "large.text", &SIZE.to_string()]);
     let event = events.wait_return(&jid, "brine2");

@@ -1,4 +1,4 @@
-//! What users of Salt do on an ordinary day, under a master with Salt's defaults: two Brine minions and a Python one.
+//! Everyday use of Salt with a master in its default configuration: two Brine minions and a Python one.
 
 mod arguments;
 mod facts;
@@ -24,9 +24,9 @@ struct Fleet {
 type Check = fn(&Fleet);
 
 const GRAINS: &str = "grains: {role: web, nested: {tier: [front, x]}, num: 5}";
-/// What a return of 20 MB needs.
+/// The limits for a return of 20 MB.
 const LIMITS: &str = "sandbox: {limits: {output: 30MiB, memory: 128MiB}}";
-/// A minion chooses the algorithms it is talked to with.
+/// A minion chooses the algorithms of its connection.
 const SHA224: &str = "encryption_algorithm: OAEP-SHA224\nsigning_algorithm: PKCS1v15-SHA224";
 
 fn fleet() -> Fleet {
@@ -35,7 +35,7 @@ fn fleet() -> Fleet {
     for folder in ["srv/dev/_modules", "srv/pillar", "conf/master.d"] {
         std::fs::create_dir_all(master.path(folder)).expect("our own folder");
     }
-    // Python's file server remembers its list for 20 s; modules that a test adds are to be seen at once.
+    // Python's file server caches its list for 20 s, but modules that a test adds must be visible at once.
     let config = format!(
         "file_roots: {{base: [{srv}/salt], dev: [{srv}/dev]}}\npillar_roots: {{base: [{srv}/pillar]}}\n\
          fileserver_list_cache_time: 0\n\
@@ -57,7 +57,7 @@ fn a_python_master_drives_brine_minions_beside_its_own() {
     assert_eq!(calls(&fleet.master, &[call("*", "test.ping", json!([]))]), [all]);
     assert_eq!(fleet.master.salt(&["brine1", "test.ping"]).exits(0).stdout, "brine1:\n    True\n");
 
-    // Each tells what it found; one that fails does not hide what the others find.
+    // Each check reports its findings, and a failed check does not hide those of others.
     let ideas: [(&str, Check); 7] = [
         ("arguments", arguments::check),
         ("functions", functions::check),

@@ -1,4 +1,4 @@
-//! Modules from the Python master's file server, of more than one environment.
+//! Modules from the Python master's file server, from several environments.
 
 use brine_tests::process::{example, testing};
 use serde_json::json;
@@ -11,7 +11,7 @@ pub(super) fn check(fleet: &Fleet) {
     let hello = std::fs::read(example("hello")).expect("an example");
     let large = std::fs::read(testing("large")).expect("a module of the tests");
     master.serve("_modules/hello.wasm", &hello);
-    // Python's own modules beside it are not Brine's.
+    // Brine ignores Python modules beside it.
     master.serve("_modules/pymodule.py", b"def f():\n    return 1\n");
     std::fs::write(master.path("srv/dev/_modules/large.wasm"), &large).expect("our own folder");
     answers(
@@ -26,7 +26,7 @@ pub(super) fn check(fleet: &Fleet) {
             ("saltutil.sync_modules", json!(["base,dev"]), json!([])),
         ],
     );
-    // A minion that was not told to gets it when it is first called.
+    // A minion without a sync fetches the module at its first call.
     assert_eq!(
         calls(master, &[call("brine2", "hello.world", json!([]))])[0]["brine2"],
         "Hello, world! This is brine2."

@@ -1,4 +1,5 @@
-//! Who answers: each type of target, decided by the Python master from cached grains and pillar, and by each minion again.
+//! The matching minions for each type of target, determined by the Python master from cached grains and pillar, and
+//! again by each minion.
 
 use std::fmt::Write;
 
@@ -41,7 +42,7 @@ pub(super) fn check(fleet: &Fleet) {
         }
     }
     assert!(wrong.is_empty(), "{wrong}");
-    // Node groups are the command's work: it sends them as compound targets.
+    // The command resolves node groups and sends them as compound targets.
     let salt = |args: &[&str]| {
         let output = fleet.master.salt(&[&["--out=json", "--static"], args, &["test.ping"]].concat());
         ids(&output.json())
@@ -49,7 +50,7 @@ pub(super) fn check(fleet: &Fleet) {
     assert_eq!(salt(&["-N", "brines"]), "brine1 brine2");
     assert_eq!(salt(&["-N", "nested"]), "brine1");
     assert_eq!(salt(&["-N", "grainy"]), "brine1 python");
-    // Without --static, with which 3007 asks them all.
+    // Without --static, because with it 3007 sends the job to all of them.
     let output = fleet.master.salt(&["--subset", "1", "brine*", "test.ping"]).exits(0);
     assert_eq!(output.stdout.matches("True").count(), 1, "{output:?}");
 }

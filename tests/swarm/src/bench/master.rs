@@ -1,4 +1,4 @@
-//! The master that is measured: a process of its own, with what the kernel says of it.
+//! The measured master: a separate process, with the kernel's statistics about it.
 
 #![expect(clippy::disallowed_methods, reason = "a load generator starts the master that it measures; it is no minion")]
 
@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::{BenchOpts, DEADLINE};
 
-/// Ticks of the processor's clock a second, in /proc: the same on every Linux.
+/// Clock ticks for each second in /proc, the same on every Linux.
 const TICKS: f64 = 100.0;
 
 pub(super) struct Master {
@@ -26,14 +26,14 @@ pub(super) struct Master {
 }
 
 impl Master {
-    /// A master that accepts every key, up and listening.
+    /// Starts a master that accepts every key and waits until it listens.
     pub(super) async fn start(opts: &BenchOpts) -> Result<Self, String> {
         let program = opts.bin.join("salt-master");
         if !program.exists() {
             return Err(format!("{} is missing: build it, or name its folder by --bin", program.display()));
         }
         let failed = |error: std::io::Error| error.to_string();
-        // Short, because the path of a unix socket has 107 characters at most.
+        // A short path, because the path of a unix socket has 107 characters at most.
         let folder = tempfile::Builder::new().prefix("brine-s").tempdir_in("/tmp").map_err(failed)?;
         let [publish_port, ret_port] = free_ports().map_err(failed)?;
         let dir = folder.path().display();
@@ -52,7 +52,7 @@ impl Master {
         Ok(master)
     }
 
-    /// Starts it and waits until it listens.
+    /// Starts the daemon and waits until it listens.
     pub(super) async fn up(&mut self) -> Result<(), String> {
         let mut words: Vec<&std::ffi::OsStr> = self.under.iter().map(std::ffi::OsStr::new).collect();
         words.push(self.program.as_os_str());
@@ -72,7 +72,7 @@ impl Master {
         Ok(())
     }
 
-    /// Ends it as an operator does.
+    /// Ends it like an operator.
     pub(super) async fn down(&mut self) -> Result<(), String> {
         let pid = i32::try_from(self.pid()?).ok().and_then(Pid::from_raw).ok_or("the pid file holds no pid")?;
         kill_process(pid, Signal::TERM).map_err(|error| error.to_string())?;
@@ -87,7 +87,7 @@ impl Master {
         Ok(())
     }
 
-    /// What it wrote on standard error.
+    /// Returns its output on standard error.
     pub(super) fn said(&self) -> String {
         let mut text = String::new();
         let file = std::fs::File::open(self.folder.path().join("out"));
@@ -103,7 +103,7 @@ impl Master {
         self.folder.path().join(relative)
     }
 
-    /// A command of the same build, for this master.
+    /// Returns a command of the same build for this master.
     pub(super) fn command(&self, name: &str) -> Command {
         let mut command = Command::new(self.program.with_file_name(name));
         command.arg("-c").arg(self.conf()).stdin(Stdio::null());
@@ -125,22 +125,22 @@ impl Master {
         std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))
     }
 
-    /// Its share of memory, MiB.
+    /// Returns its proportional set size in MiB.
     pub(super) fn pss_mib(&self) -> Result<f64, String> {
         kib(&self.proc("smaps_rollup")?, "Pss:").map(|kib| kib / 1024.0)
     }
 
-    /// The most memory that it had so far, MiB.
+    /// Returns its peak memory in MiB.
     pub(super) fn peak_mib(&self) -> Result<f64, String> {
         kib(&self.proc("status")?, "VmHWM:").map(|kib| kib / 1024.0)
     }
 
-    /// The processor time that it has used, s.
+    /// Returns its CPU time in seconds.
     pub(super) fn cpu(&self) -> Result<f64, String> {
         let stat = self.proc("stat")?;
         let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
         let ticks = |index: usize| fields.get(index).and_then(|field| field.parse::<f64>().ok());
-        // Fields 14 and 15 of proc(5), counted from the one after the name, which is the third.
+        // Fields 14 and 15 of proc(5). The first field after the name is number 3.
         Ok((ticks(11).ok_or("/proc has no utime")? + ticks(12).ok_or("/proc has no stime")?) / TICKS)
     }
 }

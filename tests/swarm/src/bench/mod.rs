@@ -1,6 +1,7 @@
-//! The scale runs: a Brine master of our own in a temporary folder on loopback, the swarm in this process, one table at the end.
+//! The benchmarks: a separate Brine master in a temporary folder on loopback, the swarm in this process, one table at
+//! the end.
 //!
-//! Swarm and master share the processors, so wall times hold for both together; what the master alone used is in the rows of its CPU time.
+//! Swarm and master share the processors, so wall times include both. The rows of CPU time are for the master alone.
 
 mod master;
 mod steps;
@@ -16,28 +17,28 @@ use master::Master;
 use steps::Steps;
 use table::Table;
 
-/// Nothing of this takes longer, or something is wrong.
+/// Deadline of every step; a longer time means a fault.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(300);
 
-/// What is measured, each for every number of minions.
+/// The measured steps, each repeated for every number of minions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// `test.ping` to all until the last return.
+    /// `test.ping` to all, until the last return.
     Ping,
-    /// The publish key is replaced: all authenticate again with the next job.
+    /// The publish key is replaced, and all minions authenticate again with the next job.
     Rotate,
     /// Many `salt` commands at once, each for one minion.
     Clients,
-    /// A file of 5 MB fetched by many.
+    /// Many minions fetch a file of 5 MB.
     Fetch,
-    /// All minions start anew at once.
+    /// All minions restart at once.
     Storm,
-    /// The master is restarted, and all come back.
+    /// The master is restarted, and all minions reconnect.
     Restart,
 }
 
 impl Step {
-    /// All of them, in the order in which they run.
+    /// All steps in their order.
     pub const ALL: [Self; 6] = [Self::Ping, Self::Rotate, Self::Clients, Self::Fetch, Self::Storm, Self::Restart];
 }
 
@@ -56,33 +57,33 @@ impl std::str::FromStr for Step {
     }
 }
 
-/// What to measure.
+/// The options of a benchmark.
 #[derive(Debug, Clone)]
 pub struct BenchOpts {
     /// The folder of `salt-master`, `salt-key` and `salt`.
     pub bin: PathBuf,
     /// Numbers of minions.
     pub sizes: Vec<usize>,
-    /// How often what can be repeated is.
+    /// Repetitions of repeatable steps.
     pub rounds: usize,
-    /// At most so many fetch the file.
+    /// Upper bound on the minions that fetch the file.
     pub fetchers: usize,
-    /// `salt` commands at once.
+    /// The number of simultaneous `salt` commands.
     pub clients: usize,
-    /// Lines of configuration.
+    /// Additional lines of the master's configuration.
     pub config: String,
     /// A program to run the master under, with its arguments.
     pub under: Vec<String>,
     /// The steps.
     pub steps: Vec<Step>,
-    /// JSON instead of the table.
+    /// Whether to print JSON instead of the table.
     pub json: bool,
 }
 
-/// Measures and prints; progress goes to standard error.
+/// Runs the benchmarks and prints the results. Progress goes to standard error.
 ///
 /// # Errors
-/// When the programs are not there, or something does not work at all.
+/// The programs are missing, or a step does not work at all.
 pub async fn run(opts: &BenchOpts, keys: &[Arc<SwarmKey>]) -> Result<(), String> {
     let files = limits::raise_open_files();
     let mut table = Table::default();
@@ -104,7 +105,7 @@ pub async fn run(opts: &BenchOpts, keys: &[Arc<SwarmKey>]) -> Result<(), String>
     Ok(())
 }
 
-/// All steps with one number of minions.
+/// Runs all steps with one number of minions.
 async fn one(opts: &BenchOpts, keys: &[Arc<SwarmKey>], table: &mut Table) -> Result<(), String> {
     let master = Master::start(opts).await?;
     let idle = master.pss_mib()?;

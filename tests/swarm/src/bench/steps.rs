@@ -1,4 +1,4 @@
-//! The steps, each of which leaves a swarm that is connected and authenticated.
+//! The steps. Each of them leaves the swarm connected and authenticated.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use super::{BenchOpts, DEADLINE};
 use crate::Swarm;
 use crate::stats::Counts;
 
-/// The file that is fetched.
+/// The file to fetch.
 const FILE: &str = "swarm.bin";
 const FILE_LEN: usize = 5 << 20;
 
@@ -20,7 +20,7 @@ pub(super) struct Steps<'a> {
     pub(super) master: Master,
     pub(super) swarm: Swarm,
     pub(super) table: &'a mut Table,
-    /// The master's memory without minions, MiB.
+    /// The master's memory without minions in MiB.
     pub(super) idle: f64,
 }
 
@@ -37,7 +37,7 @@ impl Steps<'_> {
         format!("{what} did not end in {DEADLINE:?}.\n{}\nThe master said: {}", self.swarm.report(), self.master.said())
     }
 
-    /// All minions came at once, with keys that the master had not seen.
+    /// Records the first contact: all minions come at once, with unknown keys.
     pub(super) fn first_contact(&mut self, ready: Option<Duration>, cpu: f64) -> Result<(), String> {
         let took = ready.ok_or_else(|| self.stuck("the first authentication"))?;
         self.put("first contact of all at once, until the last is connected (s)", took.as_secs_f64(), None);
@@ -56,7 +56,7 @@ impl Steps<'_> {
         (pss - self.idle) * 1024.0 / minions
     }
 
-    /// What became of the authentications since `before`.
+    /// Records the authentications since `before`.
     fn auths(&mut self, indent: &str, before: Counts) {
         let now = self.swarm.counts();
         let since = |now: u64, before: u64| f64::from(u32::try_from(now - before).unwrap_or(u32::MAX));
@@ -68,7 +68,7 @@ impl Steps<'_> {
         self.put(&format!("{indent}the longest wait for an answer (s)"), slowest.as_secs_f64(), None);
     }
 
-    /// `test.ping` to all; the time until the last return, and how many are missing.
+    /// Sends `test.ping` to all. Returns the time until the last return, and the number of missing returns.
     async fn one_ping(&self) -> Result<(Duration, usize), String> {
         let client = self.master.client()?;
         let started = Instant::now();
@@ -93,8 +93,8 @@ impl Steps<'_> {
         Ok((last, missing))
     }
 
-    /// Publishes to one minion until all have received it: a subscription that was sent may not have been read yet, and what is published
-    /// before it was is lost, as with every master.
+    /// Publishes to one minion until all have received the publication. The master may not have read a subscription
+    /// yet, and publications before that are lost, as with every master.
     async fn settle(&self) -> Result<(), String> {
         let client = self.master.client()?;
         let started = Instant::now();
@@ -130,7 +130,7 @@ impl Steps<'_> {
         Ok(())
     }
 
-    /// The operator's way: a key is deleted, which replaces the publish key; the next job tells the minions.
+    /// Deletes a key, like an operator, which replaces the publish key. The next job tells the minions.
     pub(super) async fn rotate(&mut self) -> Result<(), String> {
         self.settle().await?;
         let dummy = self.master.path("pki/minions/deleted");
@@ -146,7 +146,7 @@ impl Steps<'_> {
         self.swarm.forget_times();
         let (before, cpu) = (self.swarm.counts(), self.master.cpu()?);
         let started = Instant::now();
-        // The rotation comes a little after salt-key's answer: jobs until then are still under the old key.
+        // The rotation follows salt-key's reply after a moment. Jobs until then still use the old key.
         let (time, missing) = loop {
             let done = self.one_ping().await?;
             if self.swarm.counts().auth_sent > before.auth_sent {
@@ -171,7 +171,7 @@ impl Steps<'_> {
         Ok(())
     }
 
-    /// `salt ID test.ping`, many processes at once.
+    /// Runs `salt ID test.ping` in many processes at once.
     pub(super) async fn clients(&mut self) -> Result<(), String> {
         let started = Instant::now();
         let mut tasks = tokio::task::JoinSet::new();
@@ -201,7 +201,7 @@ impl Steps<'_> {
         Ok(())
     }
 
-    /// A file of 5 MB, by `_serve_file` as a minion fetches a module.
+    /// Fetches a file of 5 MB by `_serve_file`, like a minion that fetches a module.
     pub(super) async fn fetch(&mut self) -> Result<(), String> {
         let count = self.opts.fetchers.min(self.swarm.len());
         let noise: Vec<u8> = (0..FILE_LEN).map(|_| rand::random()).collect();
@@ -225,7 +225,7 @@ impl Steps<'_> {
         Ok(())
     }
 
-    /// All minions start anew at once.
+    /// Restarts all minions at once.
     pub(super) async fn storm(&mut self) -> Result<(), String> {
         self.swarm.forget_times();
         let (before, cpu) = (self.swarm.counts(), self.master.cpu()?);
@@ -243,7 +243,7 @@ impl Steps<'_> {
         Ok(())
     }
 
-    /// The master goes and comes again; minions wait a second to ten before they try again, as Salt's.
+    /// Restarts the master. Minions wait one to ten seconds before they try again, like Salt's.
     pub(super) async fn restart(&mut self) -> Result<(), String> {
         self.swarm.forget_times();
         let before = self.swarm.counts();

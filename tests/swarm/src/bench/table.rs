@@ -1,4 +1,4 @@
-//! One table: a row a measurement, a column a number of minions.
+//! A table with one row for each measurement and one column for each number of minions.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,7 +17,7 @@ struct Row {
 }
 
 impl Table {
-    /// Sets a value; rows come in the order in which they were set first. `goal` is for the largest number of minions.
+    /// Sets a value. Rows keep the order in which they were first set. `goal` is for the largest number of minions.
     pub(super) fn put(&mut self, what: &str, minions: usize, value: f64, goal: Option<&'static str>) {
         let row = match self.rows.iter().position(|row| row.what == what) {
             Some(at) => &mut self.rows[at],

@@ -12,7 +12,7 @@ use super::blocking;
 use super::convert::{code, kind};
 use crate::guest::Guest;
 
-/// Entries that are read at once.
+/// Upper bound on the entries read at once.
 const PAGE: usize = 128;
 
 /// A directory that is being listed.
@@ -49,7 +49,7 @@ impl types::HostDirectoryEntryStream for Guest {
     }
 }
 
-/// Reads the next entries; fewer than [`PAGE`] are the last ones.
+/// Reads the next entries. Fewer than [`PAGE`] entries are the last ones.
 fn page(dir: &mut rustix::fs::Dir) -> VecDeque<Result<DirectoryEntry, ErrorCode>> {
     let mut page = VecDeque::new();
     while page.len() < PAGE {

@@ -39,7 +39,7 @@ pub(super) const LINKS: Links = &[
     ("wasi:filesystem/preopens", |linker| preopens::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)),
 ];
 
-/// Runs what may block on a thread where it may.
+/// Runs blocking work on a thread for it.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Errno> + Send + 'static) -> FsResult<T> {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result.map_err(|error| code(error).into()),
@@ -54,7 +54,7 @@ fn directory(table: &ResourceTable, fd: &Resource<Descriptor>) -> FsResult<Dir> 
     }
 }
 
-/// The file of a descriptor, or an error if the file may not be written. A refused write is not counted.
+/// Returns the file of a descriptor, or an error if the file may not be written. A refused write is not counted.
 fn writable_file(table: &ResourceTable, fd: &Resource<Descriptor>) -> FsResult<Arc<File>> {
     match table.get(fd)? {
         Descriptor::File(file) if file.perms == FsPerms::ReadOnly => Err(ErrorCode::NotPermitted.into()),
@@ -78,7 +78,7 @@ impl Guest {
     /// Checks that the guest may open one more file or socket.
     ///
     /// # Errors
-    /// When the limit is reached.
+    /// The limit is reached.
     pub fn room(&mut self) -> Result<(), HostFailure> {
         // A socket cannot be dropped before its streams, so the sockets in the table are all open sockets.
         let table = &self.table;
@@ -90,7 +90,7 @@ impl Guest {
         WasiFilesystemCtxView { ctx: &mut self.files.ctx, table: &mut self.table }
     }
 
-    /// Opens a path for its metadata and runs `then` on it.
+    /// Opens a path for its metadata and calls `then` with it.
     async fn looked_at<T: Send + 'static>(
         &mut self,
         fd: &Resource<Descriptor>,
@@ -136,7 +136,7 @@ impl types::Host for Guest {
     }
 }
 
-/// Methods that wasmtime implements.
+/// Implements methods by calling wasmtime's.
 macro_rules! theirs {
     ($($name:ident($($arg:ident: $ty:ty),*) -> $result:ty;)*) => {
         $(async fn $name(&mut self, fd: Resource<Descriptor>, $($arg: $ty),*) -> $result {
@@ -312,7 +312,7 @@ impl HostDescriptor for Guest {
         let dir = Arc::new(Mutex::new(opened.await?));
         self.files.add(&dir);
         let stream = self.table.push(Listing::new(dir))?;
-        // The guest holds only a number. This cast makes it refer to a stream of this crate.
+        // The guest holds only a number. This cast makes the number refer to a stream of this crate.
         Ok(Resource::new_own(stream.rep()))
     }
 
