@@ -9,15 +9,16 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use brine_spawn::{ControlGroup, Left};
 use tracing::{info, warn};
 
-/// Prefixes of the groups' names, before the minion's pid: for programs whose descendants end with them, and for
-/// programs that may detach descendants.
+/// Prefixes of the groups' names, before the minion's PID namespace and pid: for programs whose descendants end with
+/// them, and for programs that may detach descendants.
 const PREFIX: &str = "program-";
 const DETACH_PREFIX: &str = "detach-";
 /// Upper bound on the groups that wait for removal. The next start of the minion removes the others.
@@ -55,7 +56,7 @@ impl Groups {
         lock(&self.late).retain(|path| fs::remove_dir(path).is_err_and(|e| e.kind() != io::ErrorKind::NotFound));
         let prefix = if detach { DETACH_PREFIX } else { PREFIX };
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        match make(below.join(format!("{prefix}{}-{number}", std::process::id()))) {
+        match make(below.join(format!("{prefix}{}-{}-{number}", namespace(), std::process::id()))) {
             Ok(folder) => Some(folder),
             Err(error) => {
                 warn!("a program has no control group of its own: {}: {error}", below.display());
@@ -87,7 +88,7 @@ fn find() -> Option<PathBuf> {
     let tried = brine_sandbox::program_groups().and_then(|below| {
         sweep(&below);
         // A trial group shows what the kernel lacks.
-        let probe = below.join(format!("{PREFIX}{}-probe", std::process::id()));
+        let probe = below.join(format!("{PREFIX}{}-{}-probe", namespace(), std::process::id()));
         let made = make(probe.clone()).map_err(|error| format!("{}: {error}", below.display()));
         let works = made.map(|made| made.group.works());
         let _ = fs::remove_dir(probe);
@@ -137,7 +138,14 @@ fn move_out(from: &Path, below: &Path) {
     }
 }
 
-/// Ends the programs that killed minions left behind; detached processes stay.
+/// Returns the number of this process's PID namespace; 0 if the kernel does not tell it. Minions of several namespaces
+/// may share a control group, and their pids mean nothing to each other.
+fn namespace() -> u64 {
+    static NUMBER: LazyLock<u64> = LazyLock::new(|| fs::metadata("/proc/self/ns/pid").map_or(0, |file| file.ino()));
+    *NUMBER
+}
+
+/// Ends the programs that killed minions of this PID namespace left behind; detached processes stay.
 fn sweep(below: &Path) {
     for entry in fs::read_dir(below).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -146,9 +154,10 @@ fn sweep(below: &Path) {
             (None, Some(rest)) => (rest, false),
             (None, None) => continue,
         };
-        let minion = rest.split('-').next().and_then(|pid| pid.parse::<u32>().ok());
-        let lives = minion.is_some_and(|pid| pid != std::process::id() && Path::new(&format!("/proc/{pid}")).exists());
-        if minion.is_none() || lives {
+        let mut numbers = rest.split('-').map_while(|number| number.parse::<u64>().ok());
+        let (Some(space), Some(pid)) = (numbers.next(), numbers.next()) else { continue };
+        let lives = pid != u64::from(std::process::id()) && Path::new(&format!("/proc/{pid}")).exists();
+        if space != namespace() || lives {
             continue;
         }
         if ends && !is_empty(&entry.path()) {
@@ -156,5 +165,31 @@ fn sweep(below: &Path) {
             let _ = fs::write(entry.path().join("cgroup.kill"), "1");
         }
         let _ = fs::remove_dir(entry.path());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A minion in another PID namespace may share the control group, and its pid may be nobody's here.
+    #[test]
+    fn programs_of_other_namespaces_are_left_alone() {
+        let below = tempfile::tempdir().unwrap();
+        let (dead, own) = (u32::MAX, namespace());
+        let group = |name: String| {
+            let path = below.path().join(name);
+            fs::create_dir(&path).unwrap();
+            fs::write(path.join("cgroup.events"), "populated 1\nfrozen 0\n").unwrap();
+            path
+        };
+        let foreign = group(format!("{PREFIX}{}-{dead}-0", own + 1));
+        let left = group(format!("{PREFIX}{own}-{dead}-0"));
+        let detached = group(format!("{DETACH_PREFIX}{own}-{dead}-0"));
+        let of_parent = group(format!("{PREFIX}{own}-{}-0", std::os::unix::process::parent_id()));
+        sweep(below.path());
+        let killed = |path: &Path| path.join("cgroup.kill").exists();
+        assert!(own > 0 && killed(&left));
+        assert!(!killed(&foreign) && !killed(&detached) && !killed(&of_parent));
     }
 }
