@@ -266,15 +266,13 @@ fn file(place: &str, options: &Options, regex: &Regex, names: bool, said: &mut S
     let mut printed = 0;
     let listing = options.count || options.with_match || options.without_match || options.quiet;
     let context = options.before > 0 || options.after > 0;
-    let print = |out: &mut Vec<u8>, number: u64, mark: char, text: &[u8]| {
+    let prefix = |out: &mut Vec<u8>, number: u64, mark: char| {
         if names {
             out.extend(format!("{place}{mark}").as_bytes());
         }
         if options.number {
             out.extend(format!("{number}{mark}").as_bytes());
         }
-        out.extend(text);
-        out.push(b'\n');
     };
     let wants_more = |matches: u64| options.most.is_none_or(|most| matches < most);
     if options.most == Some(0) {
@@ -288,7 +286,9 @@ fn file(place: &str, options: &Options, regex: &Regex, names: bool, said: &mut S
         if regex.is_match(&text) == options.invert {
             if after > 0 && !listing && !binary {
                 after -= 1;
-                print(&mut said.stdout, number, '-', line);
+                prefix(&mut said.stdout, number, '-');
+                said.stdout.extend(line);
+                said.stdout.push(b'\n');
                 printed = number;
             } else if options.before > 0 {
                 before.push_back((number, line.to_vec()));
@@ -313,16 +313,22 @@ fn file(place: &str, options: &Options, regex: &Regex, names: bool, said: &mut S
             said.stdout.extend(b"--\n");
         }
         for (number, line) in before.drain(..) {
-            print(&mut said.stdout, number, '-', &line);
+            prefix(&mut said.stdout, number, '-');
+            said.stdout.extend(line);
+            said.stdout.push(b'\n');
         }
         if !options.only_matching {
-            print(&mut said.stdout, number, ':', line);
+            prefix(&mut said.stdout, number, ':');
+            said.stdout.extend(line);
+            said.stdout.push(b'\n');
         } else if !options.invert {
             for one in regex.find_iter(&text).filter(|one| !one.is_empty()) {
                 let one = one.as_str();
                 let one =
                     if options.word { one.trim_matches(|c: char| !(c.is_alphanumeric() || c == '_')) } else { one };
-                print(&mut said.stdout, number, ':', one.as_bytes());
+                prefix(&mut said.stdout, number, ':');
+                said.stdout.extend(one.as_bytes());
+                said.stdout.push(b'\n');
             }
         }
         printed = number;
@@ -330,14 +336,9 @@ fn file(place: &str, options: &Options, regex: &Regex, names: bool, said: &mut S
         said.stdout.len() <= MAX_OUTPUT && (wants_more(matches) || after > 0)
     })?;
     said.found |= matches > 0;
-    if !options.quiet {
-        sum_up(place, options, names, matches, binary, said);
+    if options.quiet {
+        return Ok(());
     }
-    Ok(())
-}
-
-/// Prints what grep prints of a file after its lines.
-fn sum_up(place: &str, options: &Options, names: bool, matches: u64, binary: bool, said: &mut Said) {
     if options.with_match || options.without_match {
         if (matches > 0) == options.with_match {
             said.stdout.extend(format!("{place}\n").as_bytes());
@@ -348,6 +349,7 @@ fn sum_up(place: &str, options: &Options, names: bool, matches: u64, binary: boo
     } else if binary && matches > 0 {
         said.stderr.push_str(&format!("grep: {place}: binary file matches\n"));
     }
+    Ok(())
 }
 
 #[cfg(test)]
