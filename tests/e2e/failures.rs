@@ -1,7 +1,7 @@
 //! Masters, minions and executors that die at a bad moment.
 
 use brine_tests::process::example;
-use brine_tests::salt::Master;
+use brine_tests::salt::{Master, Minion};
 use brine_tests::wait_for;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
@@ -15,6 +15,12 @@ fn lookup(master: &Master, jid: &str) -> Option<serde_json::Value> {
     serde_json::from_str::<serde_json::Value>(&output.stdout).ok()?.get("web1").cloned()
 }
 
+/// Looks for the return of this job in the minion's spool, where the return of another job may wait too.
+fn spooled(minion: &Minion, jid: &str) -> Option<()> {
+    let mut files = std::fs::read_dir(minion.path("cache/spool")).ok()?.flatten();
+    files.any(|file| file.file_name().to_string_lossy().ends_with(jid)).then_some(())
+}
+
 #[test]
 fn a_master_that_dies_between_publish_and_return_gets_the_return() {
     let mut master = Master::start("");
@@ -22,10 +28,10 @@ fn a_master_that_dies_between_publish_and_return_gets_the_return() {
     let jid = master.start_job(&["*", "test.sleep", "2"]);
     until_running(&master, &jid);
     master.kill();
-    let spool = minion.path("cache/spool");
-    wait_for("the return on the minion's disk", || std::fs::read_dir(&spool).ok()?.next().map(drop));
+    wait_for("the return on the minion's disk", || spooled(&minion, &jid));
     master.up();
     assert_eq!(wait_for("the return", || lookup(&master, &jid)), json!(true));
+    let spool = minion.path("cache/spool");
     wait_for("the spool to be empty", || std::fs::read_dir(&spool).ok()?.next().is_none().then_some(()));
 }
 
@@ -36,8 +42,7 @@ fn a_minion_that_dies_after_the_job_ended_still_returns_it() {
     let jid = master.start_job(&["*", "test.sleep", "2"]);
     until_running(&master, &jid);
     master.kill();
-    let spool = minion.path("cache/spool");
-    wait_for("the return on the minion's disk", || std::fs::read_dir(&spool).ok()?.next().map(drop));
+    wait_for("the return on the minion's disk", || spooled(&minion, &jid));
     minion.kill();
     master.up();
     minion.up();

@@ -145,9 +145,10 @@ fn a_job_may_bring_a_timeout_of_its_own() {
     master.serve("_modules/spin.wasm", &std::fs::read(example("spin")).expect("an example"));
     let _minion = minion(&master, "");
     let began = Instant::now();
-    let ended = master.json("web1", &["--executor-opts", "{timeout: 1}", "spin.forever"]);
+    // The time runs from when the minion has the job, and on a busy machine an executor takes some of it to start.
+    let ended = master.json("web1", &["--executor-opts", "{timeout: 4}", "spin.forever"]);
     assert!(text(&ended).contains("wall clock limit"), "{ended}");
-    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(25), "{:?}", began.elapsed());
 }
 
 #[test]

@@ -7,6 +7,7 @@
 //!
 //! Nothing here sleeps to wait for an outcome: tests wait for an event or a condition, with a deadline.
 
+mod compiled;
 pub mod events;
 pub mod postgres;
 pub mod process;

@@ -63,6 +63,9 @@ pub fn free_ports<const N: usize>() -> [u16; N] {
     sockets.map(|s| s.local_addr().expect("a bound socket").port())
 }
 
+/// Where a minion has compiled code, below its root_dir.
+const COMPILED: &str = "cache/sandbox";
+
 /// A master and the commands on its host.
 pub struct Master {
     /// The running daemon. None after [`Master::stop`] or [`Master::kill`]. It ends before its folder is removed, and
@@ -239,6 +242,9 @@ impl Master {
     /// If it does not start.
     pub fn accept(&self, minion: &mut Minion) {
         let events = self.events();
+        if minion.kind == Kind::Brine {
+            crate::compiled::lay_out(&minion.path(COMPILED));
+        }
         minion.up();
         let id = minion.id.as_str();
         events.wait(&format!("{id} to wait for acceptance"), |tag, data| {
@@ -246,6 +252,11 @@ impl Master {
         });
         self.command("salt-key", &["-y", "-a", id]).exits(0);
         events.wait_tag(&format!("salt/minion/{id}/start"));
+        if minion.kind == Kind::Brine
+            && !self.path("srv/salt/_modules").read_dir().is_ok_and(|mut some| some.next().is_some())
+        {
+            crate::compiled::keep(&minion.path(COMPILED));
+        }
     }
 }
 

@@ -234,7 +234,9 @@ fn a_minion_that_is_killed_leaves_no_program() {
 /// Only a process with a session of its own may stay, and only if its program ended with 0.
 #[test]
 fn what_detaches_stays_only_where_it_may() {
-    let script = "setsid sleep 1000 & setsid -f sleep 1000; sleep 1000 & (sleep 1000 &); echo ready; exit $CODE";
+    // The substitution ends when both have their session: only then they leave its output.
+    let script = "exec 3>&1; : $(setsid sh -c 'exec sleep 1000 >&3' & setsid -f sh -c 'exec sleep 1000 >&3')
+        sleep 1000 & (sleep 1000 &); echo ready; exit $CODE";
     for (detach, code, stays) in [(true, 0, true), (true, 3, false), (false, 0, false)] {
         let (mut program, output) = sh(script);
         program.detach = detach;

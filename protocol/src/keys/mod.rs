@@ -315,7 +315,7 @@ impl PublicKey {
     }
 
     fn checked(key: RsaPublicKey) -> Result<Self, KeyError> {
-        check_size(usize::try_from(key.n().bits_vartime()).unwrap_or(usize::MAX))?;
+        check_size(usize::try_from(key.n().bit_width_vartime()).unwrap_or(usize::MAX))?;
         // The key is encoded again, so that each key has one text and carries no other data.
         let pem = key
             .to_public_key_pem(LineEnding::LF)
@@ -396,7 +396,7 @@ impl PublicKey {
 
     /// The length of the modulus in bits.
     pub fn bits(&self) -> usize {
-        usize::try_from(self.key.n().bits_vartime()).unwrap_or(usize::MAX)
+        usize::try_from(self.key.n().bit_width_vartime()).unwrap_or(usize::MAX)
     }
 
     /// Writes the key file, mode 0644, atomically.
