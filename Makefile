@@ -22,6 +22,8 @@ NEXTEST := $(shell cargo nextest --version >/dev/null 2>&1 && echo yes)
 # for all tests each crate is compiled once.
 TESTED  := --workspace --exclude brine-engine --exclude brine-executor --exclude brine-compiler
 RUN_TESTS := $(if $(NEXTEST),cargo nextest run --no-fail-fast,cargo test --no-fail-fast)
+# Tests across processes mostly wait for each other's programs: twice as many of them at a time as there are processors.
+RUN_ALL := $(RUN_TESTS)$(if $(NEXTEST), --profile waits --test-threads $(shell expr 2 '*' `nproc`))
 
 export BRINE_PYTHON = $(VENV)/bin/python
 
@@ -81,7 +83,7 @@ test-executor: setup
 # All else: crates, across processes, interop with the newest Python Salt. What that needs comes while the programs are built.
 test-rest: setup
 	@$(MAKE) venv & venv=$$!; $(MAKE) programs; built=$$?; wait $$venv && exit $$built
-	$(RUN_TESTS) --locked $(TESTED)
+	$(RUN_ALL) --locked $(TESTED)
 	tools/check-modules.sh $(MODULES)
 
 programs: setup
@@ -93,7 +95,7 @@ interop: programs engines ## interop with Python Salt 3008, 3007 and 3006, as ma
 	@for line in $(INTEROP_LINES); do \
 	  echo "interop: Python Salt $$line"; \
 	  tools/salt-venv.sh $$line $(TARGET)/venv/salt-$$line && \
-	  BRINE_LONG=yes BRINE_PYTHON=$(TARGET)/venv/salt-$$line/bin/python $(RUN_TESTS) --locked $(TESTED) --test interop || exit 1; \
+	  BRINE_LONG=yes BRINE_PYTHON=$(TARGET)/venv/salt-$$line/bin/python $(RUN_ALL) --locked $(TESTED) --test interop || exit 1; \
 	done
 
 # The short form of the same test is in `make test`.

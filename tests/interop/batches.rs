@@ -4,6 +4,8 @@
 
 use brine_tests::salt::{Kind, Master, line};
 
+use crate::pythons;
+
 /// Returns the output in sorted order, because the order of minions and returns is random on both sides.
 fn printed(text: &str) -> Vec<String> {
     let line = |line: &str| match line.strip_prefix("Executing run on ") {
@@ -63,22 +65,26 @@ fn the_options_that_choose_minions_do_what_pythons_do() {
         // Earlier lines print the retcodes of several functions as one.
         commands.push(&["-b", "2", "*", "test.ping,test.echo", ",hi"]);
     }
-    for args in commands {
-        let [theirs, ours] = [&python, &brine].map(|master| master.salt(args));
+    let words = |args: &[&str]| ["salt"].iter().chain(args).map(|word| (*word).to_owned()).collect();
+    let all: Vec<Vec<String>> = commands.iter().map(|args| words(args)).collect();
+    for (args, theirs) in commands.into_iter().zip(pythons(&python, &all, 1)) {
+        let ours = brine.salt(args);
         assert_eq!(
             (printed(&ours.stdout), ours.code),
             (printed(&theirs.stdout), theirs.code),
             "{args:?}\n{theirs:?}\n{ours:?}"
         );
     }
-    for args in [
+    let commands = [
         &["-b", "1", "*", "test.ping"][..],
         &["-b", "1", "--failhard", "a1", "test.retcode", "3"],
         &["--subset", "1", "b1", "test.ping"],
         &["--preview-target", "-C", "a* or b1"],
         &["-C", "N@pair and not a1", "test.ping"],
-    ] {
-        let [ours, theirs] = [Kind::Brine, Kind::Python].map(|kind| brine.command_of(kind, "salt", args));
+    ];
+    let all: Vec<Vec<String>> = commands.iter().map(|args| words(args)).collect();
+    for (args, theirs) in commands.into_iter().zip(pythons(&brine, &all, 1)) {
+        let ours = brine.salt(args);
         assert_eq!(
             (printed(&ours.stdout), ours.code),
             (printed(&theirs.stdout), theirs.code),

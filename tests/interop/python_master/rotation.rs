@@ -72,7 +72,7 @@ fn idle(master: &mut Master, minion: &Minion) {
 fn busy(master: &mut Master, minion: &Minion) {
     let jid = master.start_job(&["brine", "test.sleep", "4"]);
     wait_for("the job to run", || minion.path(&format!("cache/proc/{jid}")).exists().then_some(()));
-    let lasting = master.start_job(&["brine", "test.sleep", "20"]);
+    let lasting = master.start_job(&["brine", "test.sleep", "30"]);
     wait_for("the other job to run", || minion.path(&format!("cache/proc/{lasting}")).exists().then_some(()));
     master.stop();
     let spooled = || std::fs::read_dir(minion.path("cache/spool")).expect("the spool").count();
