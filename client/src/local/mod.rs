@@ -8,6 +8,8 @@ mod waiter;
 use std::collections::{HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
+use brine_protocol::ids::MinionId;
+use brine_protocol::keys::{KeyState, KeyStore};
 use brine_protocol::secret::Secret;
 use brine_protocol::value::{self, Value, ValueExt};
 
@@ -15,7 +17,7 @@ use crate::bus::Bus;
 use crate::local_key::LocalKey;
 use crate::presence::Presence;
 use crate::request::Requests;
-use crate::{ClientError, ClientOpts, LogIn, keys};
+use crate::{ClientError, ClientOpts, LogIn};
 use waiter::{News, Step, Waiter};
 
 pub use batch::{Batch, BatchEvent};
@@ -211,10 +213,13 @@ impl LocalClient {
     /// does not see the error.
     async fn find_job(&self, jid: &str, ids: Vec<String>) -> Option<String> {
         // an id that is not an accepted minion (a syndic's) cannot be asked
-        let accepted = keys::KeyStore::new(&self.opts.pki_dir).list(keys::Status::Accepted).unwrap_or_default();
-        let accepted: HashSet<String> = accepted.into_iter().collect();
-        let ids: Vec<Value> =
-            ids.into_iter().filter(|id| accepted.is_empty() || accepted.contains(id)).map(Value::from).collect();
+        let accepted = KeyStore::new(&self.opts.pki_dir).list(KeyState::Accepted).unwrap_or_default();
+        let accepted: HashSet<MinionId> = accepted.into_iter().collect();
+        let ids: Vec<Value> = ids
+            .into_iter()
+            .filter(|id| accepted.is_empty() || accepted.contains(id.as_str()))
+            .map(Value::from)
+            .collect();
         if ids.is_empty() {
             return None;
         }

@@ -2,6 +2,7 @@
 
 use brine_protocol::envelope::AesEnvelope;
 use brine_protocol::ids::MinionId;
+use brine_protocol::keys::KeyState;
 use brine_protocol::msgpack::Limits;
 use brine_protocol::request::{
     Request, RequestError, RequestPolicy, clear_reply, is_token, open_request_with, seal_reply,
@@ -13,7 +14,7 @@ use super::Handlers;
 use crate::fault::Fault;
 use crate::fileserver::{FileRequest, FileServer};
 use crate::key_removal::KeyRemoval;
-use crate::keys::{KeyState, MinionKey, MinionKeys};
+use crate::keys::{MinionKey, MinionKeys};
 use crate::lanes::Turn;
 use crate::live_settings::LiveSettings;
 use crate::mine::{Mine, MineRequest};

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use brine_protocol::ids::MinionId;
+use brine_protocol::keys::KeyState;
 use brine_protocol::value::{Value, ValueExt, empty_map, map};
 
 use super::Parts;
 use super::ask::{self, Question, TIMEOUT_MAX_SECONDS};
 use super::function::{Failure, Function, Outcome, Run};
-use crate::keys::KeyState;
 
 /// The functions of this module.
 pub(super) const FUNCTIONS: [Function; 16] = [

@@ -5,12 +5,12 @@ pub(super) mod banks;
 use std::path::{Path, PathBuf};
 
 use brine_protocol::ids::MinionId;
+use brine_protocol::keys::KeyState;
 use brine_protocol::msgpack::{self, Limits};
 use brine_protocol::value::{Value, ValueExt as _, empty_map, map};
 
 use super::function::{Failure, Function, Outcome, Run};
 use crate::files;
-use crate::keys::KeyState;
 use crate::mine::MineRequest;
 
 /// Bound on the bytes read from one minion's file. Writers have their own bounds.

@@ -1,12 +1,12 @@
 //! `key.*`: the functions of `salt-key`, for programs.
 
 use brine_protocol::ids::MinionId;
-use brine_protocol::keys::{PrivateKey, PublicKey, clean_pem};
+use brine_protocol::keys::{KeyState, Listing, PrivateKey, PublicKey, clean_pem};
 use brine_protocol::target::fnmatch;
 use brine_protocol::value::{Value, ValueExt, empty_map, map};
 
 use crate::hash_type::HashType;
-use crate::keys::{KeyState, MinionKeyError};
+use crate::keys::MinionKeyError;
 use crate::runners::function::{Failure, Function, Outcome, Run};
 
 /// Bound on the globs and ids in one request.
@@ -126,7 +126,7 @@ pub(super) const FUNCTIONS: [Function; 17] = [
 /// A selection of keys.
 enum Meant {
     Globs(Vec<String>),
-    Ids(Vec<(KeyState, Vec<MinionId>)>),
+    Ids(Listing),
 }
 
 /// Reads a glob, several comma-separated ones, or a list of them.
@@ -144,7 +144,7 @@ fn globs(run: &Run) -> Result<Meant, Failure> {
 
 /// Reads ids by state. Invalid ids and states select no keys.
 fn listed(run: &Run) -> Meant {
-    let state = |name: &str| KeyState::ALL.into_iter().find(|state| state.dir() == name);
+    let state = |name: &str| KeyState::ALL.into_iter().find(|state| state.folder() == name);
     let ids = |value: &Value| -> Vec<MinionId> {
         let ids = value.list().unwrap_or_default().iter().take(WORDS_MAX);
         ids.filter_map(|id| MinionId::try_from(id.python_str().as_str()).ok()).collect()
@@ -153,15 +153,10 @@ fn listed(run: &Run) -> Meant {
     Meant::Ids(entries.iter().filter_map(|(name, value)| Some((state(name.text()?)?, ids(value)))).collect())
 }
 
-type Found = Vec<(KeyState, Vec<MinionId>)>;
-
-/// Salt's order of the states.
-const ORDER: [KeyState; 4] = [KeyState::Pending, KeyState::Rejected, KeyState::Accepted, KeyState::Denied];
-
 /// Returns the existing keys of a selection, by state.
-fn matching(run: &Run, meant: &Meant) -> Result<Found, Failure> {
+fn matching(run: &Run, meant: &Meant) -> Result<Listing, Failure> {
     let mut found = Vec::new();
-    for state in ORDER {
+    for state in KeyState::ALL {
         let ids = run.parts.keys.list(state).map_err(text)?;
         let is_meant = |id: &&MinionId| match meant {
             Meant::Globs(globs) => globs.iter().any(|glob| fnmatch(glob, id.as_str())),
@@ -175,8 +170,8 @@ fn matching(run: &Run, meant: &Meant) -> Result<Found, Failure> {
     Ok(found)
 }
 
-fn shown(found: &Found) -> Value {
-    map(found.iter().map(|(state, ids)| (state.dir(), ids_of(ids))))
+fn shown(found: &Listing) -> Value {
+    map(found.iter().map(|(state, ids)| (state.folder(), ids_of(ids))))
 }
 
 fn ids_of(ids: &[MinionId]) -> Value {
@@ -185,31 +180,19 @@ fn ids_of(ids: &[MinionId]) -> Value {
 
 fn list_all(run: &Run) -> Outcome {
     let mut shown = empty_map();
-    for state in ORDER {
-        shown.insert(state.dir(), ids_of(&run.parts.keys.list(state).map_err(text)?));
+    for state in KeyState::ALL {
+        shown.insert(state.folder(), ids_of(&run.parts.keys.list(state).map_err(text)?));
     }
     shown.insert("local", Value::Array(vec!["master.pem".into(), "master.pub".into()]));
     Ok(shown)
 }
 
 fn list(run: &Run) -> Outcome {
-    let which = run.text("match").unwrap_or_default();
-    // By prefix, as in Salt.
-    let begins = |word: &str| which.starts_with(word);
-    let state = if begins("acc") {
-        KeyState::Accepted
-    } else if begins("pre") || begins("un") {
-        KeyState::Pending
-    } else if begins("rej") {
-        KeyState::Rejected
-    } else if begins("den") {
-        KeyState::Denied
-    } else if begins("all") {
-        return list_all(run);
-    } else {
-        return Ok(empty_map());
-    };
-    Ok(map([(state.dir(), ids_of(&run.parts.keys.list(state).map_err(text)?))]))
+    match KeyState::listed_by(&run.text("match").unwrap_or_default()) {
+        Some(&[state]) => Ok(map([(state.folder(), ids_of(&run.parts.keys.list(state).map_err(text)?))])),
+        Some(_) => list_all(run),
+        None => Ok(empty_map()),
+    }
 }
 
 /// Returns the current states of the selected keys, which is Salt's result of a change.
@@ -226,7 +209,6 @@ fn now(run: &Run, meant: &Meant) -> Outcome {
 
 /// Moves keys. As in Salt, only pending ones, unless the call includes other states.
 fn change(run: &Run, to: KeyState, meant: &Meant) -> Outcome {
-    let act = if to == KeyState::Accepted { "accepted" } else { "rejected" };
     for (from, ids) in matching(run, meant)? {
         let wanted = from != to
             && match from {
@@ -240,7 +222,8 @@ fn change(run: &Run, to: KeyState, meant: &Meant) -> Outcome {
                 if from == KeyState::Accepted {
                     run.parts.key_removal.removed(&id);
                 }
-                let data = map([("result", Value::from(true)), ("act", Value::from(act)), ("id", Value::from(&id))]);
+                let data =
+                    map([("result", Value::from(true)), ("act", Value::from(to.act())), ("id", Value::from(&id))]);
                 run.parts.bus.fire("salt/key", data);
             }
         }
@@ -270,7 +253,7 @@ fn each(run: &Run, of: impl Fn(&str) -> String) -> Result<Value, Failure> {
                 keys.insert(id.as_str(), of(&key.pem));
             }
         }
-        shown.insert(state.dir(), keys);
+        shown.insert(state.folder(), keys);
     }
     Ok(shown)
 }
