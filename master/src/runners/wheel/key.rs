@@ -7,121 +7,54 @@ use brine_protocol::value::{Value, ValueExt, empty_map, map};
 
 use crate::hash_type::HashType;
 use crate::keys::MinionKeyError;
-use crate::runners::function::{Failure, Function, Outcome, Run};
+use crate::runners::function::{Failure, Function, Outcome, Run, functions};
 
 /// Bound on the globs and ids in one request.
 const WORDS_MAX: usize = 65_536;
 /// Largest size in bits of a generated key, because larger ones take minutes.
 const BITS_MAX: u64 = 8_192;
 
-const INTO_ACCEPTED: &[&str] = &["match", "include_rejected=False", "include_denied=False"];
-const INTO_REJECTED: &[&str] = &["match", "include_accepted=False", "include_denied=False"];
-
 /// The functions of this module.
-pub(super) const FUNCTIONS: [Function; 17] = [
-    Function {
-        name: "key.accept",
-        parameters: INTO_ACCEPTED,
-        doc: "Accepts pending keys by a glob of ids.",
-        run: |run| Box::pin(async move { change(&run, KeyState::Accepted, &globs(&run)?) }),
-    },
-    Function {
-        name: "key.accept_dict",
-        parameters: INTO_ACCEPTED,
-        doc: "Accepts keys by a dict of states and ids: {minions_pre: [a, b]}.",
-        run: |run| Box::pin(async move { change(&run, KeyState::Accepted, &listed(&run)) }),
-    },
-    Function {
-        name: "key.delete",
-        parameters: &["match"],
-        doc: "Deletes keys by a glob of ids, in whatever state.",
-        run: |run| Box::pin(async move { delete(&run, &globs(&run)?) }),
-    },
-    Function {
-        name: "key.delete_dict",
-        parameters: &["match"],
-        doc: "Deletes keys by a dict of states and ids: {minions: [a], minions_pre: [b]}.",
-        run: |run| Box::pin(async move { delete(&run, &listed(&run)) }),
-    },
-    Function {
-        name: "key.finger",
-        parameters: &["match", "hash_type=None"],
-        doc: "Returns the fingerprints of keys by a glob of ids, as the minions show them.",
-        run: |run| Box::pin(async move { finger(&run) }),
-    },
-    Function {
-        name: "key.finger_master",
-        parameters: &["hash_type=None"],
-        doc: "Returns the fingerprint of the master's key, as minions show it.",
-        run: |run| Box::pin(async move { finger_master(&run) }),
-    },
-    Function {
-        name: "key.gen",
-        parameters: &["id_=None", "keysize=2048"],
-        doc: "Makes a key pair and returns it; nothing of it is kept.",
-        run: |run| Box::pin(async move { Ok(pair(&run).await?.value()) }),
-    },
-    Function {
-        name: "key.gen_accept",
-        parameters: &["id_", "keysize=2048", "force=False"],
-        doc: "Makes a key pair for a minion, accepts it, and returns it; of its private half nothing is kept.",
-        run: |run| Box::pin(gen_accept(run)),
-    },
-    Function {
-        name: "key.glob_match",
-        parameters: &["match"],
-        doc: "Lists ids by a glob, each under its state.",
-        run: |run| Box::pin(async move { Ok(shown(&matching(&run, &globs(&run)?)?)) }),
-    },
-    Function {
-        name: "key.key_str",
-        parameters: &["match"],
-        doc: "Returns public keys by a glob of ids; Salt's name for it is key.print.",
-        run: |run| Box::pin(async move { key_str(&run) }),
-    },
-    Function {
-        name: "key.list",
-        parameters: &["match"],
-        doc: "Lists the ids in one state: accepted, pre, rejected, denied; or all.",
-        run: |run| Box::pin(async move { list(&run) }),
-    },
-    Function {
-        name: "key.list_all",
-        parameters: &[],
-        doc: "Lists all ids by their state, and the master's own keys.",
-        run: |run| Box::pin(async move { list_all(&run) }),
-    },
-    Function {
-        name: "key.master_key_str",
-        parameters: &[],
-        doc: "Returns the master's public key.",
-        run: |run| Box::pin(async move { Ok(map([("local", map([("master.pub", master_pem(&run))]))])) }),
-    },
-    Function {
-        name: "key.name_match",
-        parameters: &["match"],
-        doc: "Salt's earlier name of key.glob_match.",
-        run: |run| Box::pin(async move { Ok(shown(&matching(&run, &globs(&run)?)?)) }),
-    },
-    Function {
-        name: "key.print",
-        parameters: &["match"],
-        doc: "Returns public keys by a glob of ids.",
-        run: |run| Box::pin(async move { key_str(&run) }),
-    },
-    Function {
-        name: "key.reject",
-        parameters: INTO_REJECTED,
-        doc: "Rejects pending keys by a glob of ids.",
-        run: |run| Box::pin(async move { change(&run, KeyState::Rejected, &globs(&run)?) }),
-    },
-    Function {
-        name: "key.reject_dict",
-        parameters: INTO_REJECTED,
-        doc: "Rejects keys by a dict of states and ids: {minions_pre: [a, b]}.",
-        run: |run| Box::pin(async move { change(&run, KeyState::Rejected, &listed(&run)) }),
-    },
-];
+pub(super) const FUNCTIONS: &[Function] = functions! {
+    /// Accepts pending keys by a glob of ids.
+    "key.accept(match, include_rejected=False, include_denied=False)"
+        => |run| async move { change(&run, KeyState::Accepted, &globs(&run)?) },
+    /// Accepts keys by a dict of states and ids: {minions_pre: [a, b]}.
+    "key.accept_dict(match, include_rejected=False, include_denied=False)"
+        => |run| async move { change(&run, KeyState::Accepted, &listed(&run)) },
+    /// Deletes keys by a glob of ids, in whatever state.
+    "key.delete(match)" => |run| async move { delete(&run, &globs(&run)?) },
+    /// Deletes keys by a dict of states and ids: {minions: [a], minions_pre: [b]}.
+    "key.delete_dict(match)" => |run| async move { delete(&run, &listed(&run)) },
+    /// Returns the fingerprints of keys by a glob of ids, as the minions show them.
+    "key.finger(match, hash_type=None)" => |run| async move { finger(&run) },
+    /// Returns the fingerprint of the master's key, as minions show it.
+    "key.finger_master(hash_type=None)" => |run| async move { finger_master(&run) },
+    /// Makes a key pair and returns it; nothing of it is kept.
+    "key.gen(id_=None, keysize=2048)" => |run| async move { Ok(pair(&run).await?.value()) },
+    /// Makes a key pair for a minion, accepts it, and returns it; of its private half nothing is kept.
+    "key.gen_accept(id_, keysize=2048, force=False)" => gen_accept,
+    /// Lists ids by a glob, each under its state.
+    "key.glob_match(match)" => |run| async move { Ok(shown(&matching(&run, &globs(&run)?)?)) },
+    /// Returns public keys by a glob of ids; Salt's name for it is key.print.
+    "key.key_str(match)" => |run| async move { key_str(&run) },
+    /// Lists the ids in one state: accepted, pre, rejected, denied; or all.
+    "key.list(match)" => |run| async move { list(&run) },
+    /// Lists all ids by their state, and the master's own keys.
+    "key.list_all()" => |run| async move { list_all(&run) },
+    /// Returns the master's public key.
+    "key.master_key_str()" => |run| async move { Ok(map([("local", map([("master.pub", master_pem(&run))]))])) },
+    /// Salt's earlier name of key.glob_match.
+    "key.name_match(match)" => |run| async move { Ok(shown(&matching(&run, &globs(&run)?)?)) },
+    /// Returns public keys by a glob of ids.
+    "key.print(match)" => |run| async move { key_str(&run) },
+    /// Rejects pending keys by a glob of ids.
+    "key.reject(match, include_accepted=False, include_denied=False)"
+        => |run| async move { change(&run, KeyState::Rejected, &globs(&run)?) },
+    /// Rejects keys by a dict of states and ids: {minions_pre: [a, b]}.
+    "key.reject_dict(match, include_accepted=False, include_denied=False)"
+        => |run| async move { change(&run, KeyState::Rejected, &listed(&run)) },
+};
 
 /// A selection of keys.
 enum Meant {
@@ -188,7 +121,7 @@ fn list_all(run: &Run) -> Outcome {
 }
 
 fn list(run: &Run) -> Outcome {
-    match KeyState::listed_by(&run.text("match").unwrap_or_default()) {
+    match KeyState::listed_by(&run.text("match")) {
         Some(&[state]) => Ok(map([(state.folder(), ids_of(&run.parts.keys.list(state).map_err(text)?))])),
         Some(_) => list_all(run),
         None => Ok(empty_map()),
@@ -263,7 +196,7 @@ fn key_str(run: &Run) -> Outcome {
 }
 
 fn hash_type(run: &Run) -> Result<HashType, Failure> {
-    match run.text("hash_type") {
+    match run.find_text("hash_type") {
         None => Ok(run.parts.opts.hash_type),
         Some(name) => HashType::parse(&name.to_lowercase())
             .ok_or_else(|| run.wrong("hash_type must be sha224, sha256, sha384 or sha512")),
@@ -313,15 +246,10 @@ impl Pair {
 }
 
 async fn pair(run: &Run) -> Result<Pair, Failure> {
-    let bits = match run.get("keysize") {
-        None => 2_048,
-        // As in Salt, the minimum is 2048.
-        Some(bits) => match bits.as_u64() {
-            Some(bits) if bits <= BITS_MAX => bits.max(2_048),
-            _ => return Err(run.wrong("keysize must be a number of bits up to 8192")),
-        },
-    };
-    let bits = usize::try_from(bits).unwrap_or(2_048);
+    let bits = run.get("keysize").and_then(Value::as_u64).filter(|bits| *bits <= BITS_MAX);
+    let bits = bits.ok_or_else(|| run.wrong("keysize must be a number of bits up to 8192"))?;
+    // As in Salt, the minimum is 2048.
+    let bits = usize::try_from(bits.max(2_048)).unwrap_or(2_048);
     let made = tokio::task::spawn_blocking(move || crate::private_ops::generate(bits)).await;
     let key = made.map_err(|_| "no key could be made".to_owned())?.map_err(|error| error.to_string())?;
     let public = key.public().clone();
@@ -329,7 +257,7 @@ async fn pair(run: &Run) -> Result<Pair, Failure> {
 }
 
 async fn gen_accept(run: Run) -> Outcome {
-    let id = run.text("id_").unwrap_or_default();
+    let id = run.text("id_");
     let id = MinionId::try_from(id.as_str()).map_err(|error| run.wrong(&error.to_string()))?;
     let known = |state| run.parts.keys.find(state, &id).map(|key| key.is_some()).map_err(text);
     let mut taken = Vec::new();
