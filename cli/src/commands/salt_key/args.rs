@@ -7,7 +7,7 @@ use brine_protocol::secret::Secret;
 use clap::{ArgAction, Parser};
 
 use crate::Failure;
-use crate::commandline::{VERSION, misuse};
+use crate::commandline::misuse;
 use crate::commands::options::{ConfigArgs, LogInArgs};
 use crate::logging::{LEVELS, start_logging};
 use crate::print::OutputArgs;
@@ -21,12 +21,8 @@ const SALTS_MAX_BITS: usize = 32_768;
 #[derive(Debug, Clone, Parser)]
 #[command(
     name = "salt-key",
-    version = VERSION,
     about = "Lists the keys of minions, and accepts, rejects or deletes them.",
-    override_usage = "salt-key [options]",
-    help_template = "{usage-heading} {usage}\n\n{about}\n\n{all-args}",
-    infer_long_args = true,
-    args_override_self = true
+    override_usage = "salt-key [options]"
 )]
 pub struct SaltKeyArgs {
     #[command(flatten)]
