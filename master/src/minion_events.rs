@@ -20,22 +20,6 @@ use crate::throttle::Throttle;
 /// Bound on the events of one request.
 const EVENTS_MAX: usize = 1_024;
 
-/// First parts of tags that the master, its tools or its clients act on.
-const RESERVED: [&str; 12] = [
-    "salt",
-    "key",
-    "minion",
-    "resource",
-    "syndic",
-    "brine",
-    "minion_start",
-    "minion_ping",
-    "new_job",
-    "auth",
-    "_salt_error",
-    "fire_master",
-];
-
 /// Fires the events of minions.
 pub(crate) struct MinionEvents {
     pub(crate) throttle: Arc<Throttle>,
@@ -132,7 +116,7 @@ pub(crate) fn check_tag(tag: &str, id: &MinionId) -> Result<(), &'static str> {
         ["salt", "minion" | "beacon", who, _, ..] => *who == id,
         ["salt", "job", jid, "prog" | "sub", who, _, ..] => *who == id && Jid::try_from(*jid).is_ok(),
         ["salt", "job", jid, "start", who] => *who == id && Jid::try_from(*jid).is_ok(),
-        [first, ..] => !RESERVED.contains(first) && Jid::try_from(*first).is_err(),
+        [first, ..] => !brine_tags::is_reserved(first) && Jid::try_from(*first).is_err(),
         [] => false,
     };
     if allowed { Ok(()) } else { Err("the tag is not one that this minion may fire") }
