@@ -13,7 +13,7 @@ use brine_protocol::value::{Value, ValueExt, map};
 use crate::access::Principal;
 use crate::bus::Bus;
 use crate::lanes::Turn;
-use crate::quotas::Kind;
+use crate::quotas::QuotaKind;
 use crate::refusals::{Refusals, Who};
 use crate::throttle::Throttle;
 
@@ -33,7 +33,7 @@ impl MinionEvents {
         let several = load.get_list("events").map_or(1, |events| events.len().clamp(1, EVENTS_MAX) as u64);
         // With a `pretag`, each event is fired twice.
         let several = if load.get("pretag").is_some_and(ValueExt::truthy) { 2 * several } else { several };
-        if self.throttle.admit(id, "_minion_event", Kind::Event, (several, bytes), turn).await.is_err() {
+        if self.throttle.admit(id, "_minion_event", QuotaKind::Event, (several, bytes), turn).await.is_err() {
             return Value::from(false);
         }
         if let Some(events) = load.get_list("events") {

@@ -13,7 +13,7 @@ use brine_protocol::keys::{KeyState, KeyStore};
 use brine_protocol::secret::Secret;
 use brine_protocol::value::{self, Value, ValueExt};
 
-use crate::bus::Bus;
+use crate::bus::BusSubscription;
 use crate::local_key::LocalKey;
 use crate::presence::Presence;
 use crate::request::Requests;
@@ -149,7 +149,7 @@ impl LocalClient {
     /// # Errors
     /// When the master cannot be reached or refuses, or no minion matches.
     pub async fn cmd_async(&self, job: &Job) -> Result<Published, ClientError> {
-        Bus::probe(self.opts.bus_socket()).await?;
+        BusSubscription::probe(self.opts.bus_socket()).await?;
         self.publish(job).await
     }
 
@@ -158,7 +158,7 @@ impl LocalClient {
     /// # Errors
     /// As [`LocalClient::cmd_async`].
     pub async fn cmd_iter(&self, job: &Job) -> Result<Returns<'_>, ClientError> {
-        let bus = Bus::connect(self.opts.bus_socket()).await?;
+        let bus = BusSubscription::connect(self.opts.bus_socket()).await?;
         let published = self.publish(job).await?;
         let timeout = self.timeout(job);
         let waiter = Waiter::new(&published, timeout, self.opts.gather_job_timeout, Instant::now());
@@ -255,7 +255,7 @@ fn published(reply: &Value) -> Result<Published, ClientError> {
 /// The returns of a published job.
 pub struct Returns<'a> {
     client: &'a LocalClient,
-    bus: Bus,
+    bus: BusSubscription,
     waiter: Waiter,
     published: Published,
     missing: Option<VecDeque<JobEvent>>,

@@ -23,7 +23,7 @@ use zeroize::Zeroizing;
 use crate::files::write_synced;
 use crate::secret::Secret;
 
-pub use store::{KeyFileAction, KeyFileError, KeyState, KeyStore, KeyStoreError, Listing};
+pub use store::{KeyFileAction, KeyFileError, KeyListing, KeyState, KeyStore, KeyStoreError};
 
 /// Why a key operation failed. All decryption failures are the same error on purpose.
 #[derive(Debug, thiserror::Error)]

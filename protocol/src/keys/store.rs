@@ -134,7 +134,7 @@ fn advice(source: &io::Error) -> &'static str {
 }
 
 /// Ids by state, in the order of a listing.
-pub type Listing = Vec<(KeyState, Vec<MinionId>)>;
+pub type KeyListing = Vec<(KeyState, Vec<MinionId>)>;
 
 /// The key store. Calls block for short file operations.
 #[derive(Debug, Clone)]
@@ -217,7 +217,7 @@ impl KeyStore {
     ///
     /// # Errors
     /// When a folder cannot be read.
-    pub fn list_all(&self) -> Result<Listing, KeyFileError> {
+    pub fn list_all(&self) -> Result<KeyListing, KeyFileError> {
         KeyState::ALL.into_iter().map(|state| Ok((state, self.list(state)?))).collect()
     }
 
@@ -225,7 +225,7 @@ impl KeyStore {
     ///
     /// # Errors
     /// When a folder cannot be read.
-    pub fn matching(&self, globs: &str) -> Result<Listing, KeyFileError> {
+    pub fn matching(&self, globs: &str) -> Result<KeyListing, KeyFileError> {
         let globs: Vec<_> = globs.split(',').collect();
         let mut out = self.list_all()?;
         for (_, ids) in &mut out {

@@ -15,7 +15,7 @@ use brine_protocol::config::{Config, settings};
 use brine_protocol::exit;
 use brine_protocol::files;
 use brine_protocol::ids::MinionId;
-use brine_protocol::keys::{self, KeyState, KeyStore, KeyStoreError, Listing};
+use brine_protocol::keys::{self, KeyListing, KeyState, KeyStore, KeyStoreError};
 use brine_protocol::text::name;
 use brine_protocol::value::{self, Value, ValueExt};
 
@@ -93,7 +93,7 @@ fn failed(error: impl Into<KeyStoreError>) -> Failure {
 }
 
 /// A listing as a value for outputters.
-fn listing_value(listing: &Listing) -> Value {
+fn listing_value(listing: &KeyListing) -> Value {
     value::map(listing.iter().map(|(status, ids)| (status.folder(), value::list(ids.iter().map(MinionId::as_str)))))
 }
 
@@ -197,7 +197,7 @@ impl Command<'_> {
     fn decide(&mut self, decision: Decision, globs: &str) -> Outcome {
         let included = self.args.included(decision);
         let matched = self.store.matching(globs).map_err(failed)?;
-        let matched: Listing =
+        let matched: KeyListing =
             included.iter().filter_map(|status| matched.iter().find(|(found, _)| found == status).cloned()).collect();
         if matched.is_empty() {
             let statuses = self.args.not_matched(decision);
@@ -214,7 +214,7 @@ impl Command<'_> {
         done
     }
 
-    fn carry_out(&mut self, decision: Decision, matched: &Listing) -> Outcome {
+    fn carry_out(&mut self, decision: Decision, matched: &KeyListing) -> Outcome {
         let announcer = Announcer::new(self.opts.push_socket());
         let mut done = Vec::new();
         let mut code = exit::OK;
@@ -263,9 +263,9 @@ impl Command<'_> {
     }
 
     /// The present statuses of these ids, in Salt's order; an id with two keys appears twice.
-    fn state_of(&self, matched: &Listing) -> Result<Listing, Failure> {
+    fn state_of(&self, matched: &KeyListing) -> Result<KeyListing, Failure> {
         let all = self.store.list_all().map_err(failed)?;
-        let mut out: Listing = Vec::new();
+        let mut out: KeyListing = Vec::new();
         for id in matched.iter().flat_map(|(_, ids)| ids) {
             for status in [KeyState::Accepted, KeyState::Pending, KeyState::Rejected, KeyState::Denied] {
                 if !all.iter().any(|(found, ids)| *found == status && ids.contains(id)) {
@@ -282,7 +282,7 @@ impl Command<'_> {
 
     /// The follow-up of a deletion or rejection: the master renews the publish key, which the minions know, and drops
     /// their data.
-    fn aftermath(&self, decision: Decision, matched: &Listing) {
+    fn aftermath(&self, decision: Decision, matched: &KeyListing) {
         if decision == Decision::Accept {
             return;
         }

@@ -10,7 +10,7 @@ use brine_protocol::value::{Value, ValueExt, empty_map, map};
 use super::Parts;
 use super::ask::{self, Question};
 use super::function::{Failure, Function, Outcome, Run, functions};
-use crate::jobs::{Job, JobFilter};
+use crate::jobs::{JobFilter, StoredJob};
 use search::Search;
 
 /// The job store's name where Salt has the name of a returner.
@@ -281,7 +281,7 @@ async fn list_jobs_filter(run: Run) -> Outcome {
 }
 
 /// Returns the matching jobs, the oldest first.
-async fn found(parts: &Arc<Parts>, mut filter: JobFilter, search: &Search) -> Result<Vec<Job>, Failure> {
+async fn found(parts: &Arc<Parts>, mut filter: JobFilter, search: &Search) -> Result<Vec<StoredJob>, Failure> {
     // The store searches by function, if there is only one.
     filter.fun = search.one_function();
     let limit = filter.limit.take_if(|_| !search.is_empty());
@@ -329,7 +329,7 @@ async fn active(run: Run) -> Outcome {
     Ok(map(jobs.iter().map(|(jid, shown)| (jid.as_str(), shown.clone()))))
 }
 
-fn summary(job: &Job) -> Value {
+fn summary(job: &StoredJob) -> Value {
     let mut shown = format_job(&job.load());
     shown.insert("StartTime", job.jid.start_time());
     shown

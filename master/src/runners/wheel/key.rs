@@ -1,7 +1,7 @@
 //! `key.*`: the functions of `salt-key`, for programs.
 
 use brine_protocol::ids::MinionId;
-use brine_protocol::keys::{KeyState, Listing, PrivateKey, PublicKey, clean_pem};
+use brine_protocol::keys::{KeyListing, KeyState, PrivateKey, PublicKey, clean_pem};
 use brine_protocol::target::fnmatch;
 use brine_protocol::value::{Value, ValueExt, empty_map, map};
 
@@ -59,7 +59,7 @@ pub(super) const FUNCTIONS: &[Function] = functions! {
 /// A selection of keys.
 enum Meant {
     Globs(Vec<String>),
-    Ids(Listing),
+    Ids(KeyListing),
 }
 
 /// Reads a glob, several comma-separated ones, or a list of them.
@@ -87,7 +87,7 @@ fn listed(run: &Run) -> Meant {
 }
 
 /// Returns the existing keys of a selection, by state.
-fn matching(run: &Run, meant: &Meant) -> Result<Listing, Failure> {
+fn matching(run: &Run, meant: &Meant) -> Result<KeyListing, Failure> {
     let mut found = Vec::new();
     for state in KeyState::ALL {
         let ids = run.parts.keys.list(state).map_err(text)?;
@@ -103,7 +103,7 @@ fn matching(run: &Run, meant: &Meant) -> Result<Listing, Failure> {
     Ok(found)
 }
 
-fn shown(found: &Listing) -> Value {
+fn shown(found: &KeyListing) -> Value {
     map(found.iter().map(|(state, ids)| (state.folder(), ids_of(ids))))
 }
 
