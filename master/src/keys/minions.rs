@@ -105,11 +105,7 @@ impl MinionKeys {
     pub fn open(pki: &Path) -> Result<Self, MinionKeyError> {
         for dir in KeyState::ALL.map(KeyState::folder).into_iter().chain(["minions_autosign"]) {
             let path = pki.join(dir);
-            files::make_dir(&path, 0o700).map_err(|source| KeyFileError {
-                action: KeyFileAction::Make,
-                path,
-                source,
-            })?;
+            files::make_dir(&path, 0o700).map_err(KeyFileError::at(KeyFileAction::Make, &path))?;
         }
         let store = Self { store: KeyStore::new(pki), cache: Mutex::default(), filled: Mutex::default() };
         // Lists the folders now, because listing many keys takes long.
@@ -162,8 +158,7 @@ impl MinionKeys {
     /// If the folder cannot be listed.
     pub fn list(&self, state: KeyState) -> Result<Arc<Vec<MinionId>>, MinionKeyError> {
         let path = self.store.folder(state);
-        let metadata =
-            std::fs::metadata(&path).map_err(|source| KeyFileError { action: KeyFileAction::List, path, source })?;
+        let metadata = std::fs::metadata(&path).map_err(KeyFileError::at(KeyFileAction::List, &path))?;
         let stamp = Stamp::of(&metadata);
         if let Some((known, ids)) = lock(&self.cache).lists.get(&state)
             && *known == stamp

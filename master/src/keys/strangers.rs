@@ -56,10 +56,7 @@ impl Held {
     /// Checks whether another program changed the folder, and lists it again if so.
     pub(super) fn look(&mut self, store: &KeyStore, state: KeyState) -> Result<(), KeyFileError> {
         let dir = store.folder(state);
-        let metadata = std::fs::metadata(&dir).map_err(|source| {
-            let path = dir.clone();
-            KeyFileError { action: KeyFileAction::List, path, source }
-        })?;
+        let metadata = std::fs::metadata(&dir).map_err(KeyFileError::at(KeyFileAction::List, &dir))?;
         let stamp = Stamp::of(&metadata);
         if let Some((at, took)) = self.listed {
             let age = at.elapsed();

@@ -110,6 +110,13 @@ pub struct KeyFileError {
     pub source: io::Error,
 }
 
+impl KeyFileError {
+    /// Makes the error of this action on this file of the system's error.
+    pub fn at(action: KeyFileAction, path: &Path) -> impl Fn(io::Error) -> Self + Copy {
+        move |source| Self { action, path: path.to_owned(), source }
+    }
+}
+
 /// Why a key could not be read or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyStoreError {
@@ -177,7 +184,7 @@ impl KeyStore {
     /// When the folder is missing or cannot be read.
     pub fn ids(&self, state: KeyState, mut odd: impl FnMut(&OsStr)) -> Result<Vec<MinionId>, KeyFileError> {
         let folder = self.folder(state);
-        let failed = |source| KeyFileError { action: KeyFileAction::List, path: folder.clone(), source };
+        let failed = KeyFileError::at(KeyFileAction::List, &folder);
         let mut ids = Vec::new();
         for entry in std::fs::read_dir(&folder).map_err(failed)? {
             let entry = entry.map_err(failed)?;
@@ -241,7 +248,7 @@ impl KeyStore {
     /// When the folder cannot be searched.
     pub fn metadata(&self, state: KeyState, id: &MinionId) -> Result<Option<Metadata>, KeyFileError> {
         let path = self.path(state, id);
-        unless_missing(std::fs::symlink_metadata(&path), KeyFileAction::Inspect, path)
+        unless_missing(std::fs::symlink_metadata(&path), KeyFileAction::Inspect, &path)
     }
 
     /// The content of a key's file, and the metadata of the file that was read; none if it is missing.
@@ -250,7 +257,7 @@ impl KeyStore {
     /// When it cannot be read, is no regular file of the store's owner, or is too large.
     pub fn find(&self, state: KeyState, id: &MinionId) -> Result<Option<(Vec<u8>, Metadata)>, KeyFileError> {
         let path = self.path(state, id);
-        unless_missing(read(&path), KeyFileAction::Read, path)
+        unless_missing(read(&path), KeyFileAction::Read, &path)
     }
 
     /// The PEM text of a key.
@@ -259,7 +266,7 @@ impl KeyStore {
     /// When it is missing or cannot be read.
     pub fn read(&self, state: KeyState, id: &MinionId) -> Result<String, KeyStoreError> {
         let path = self.path(state, id);
-        let (content, _) = read(&path).map_err(|source| KeyFileError { action: KeyFileAction::Read, path, source })?;
+        let (content, _) = read(&path).map_err(KeyFileError::at(KeyFileAction::Read, &path))?;
         String::from_utf8(content)
             .map_err(|_| KeyStoreError::NotAKey { id: id.clone(), reason: "it is no text".to_owned() })
     }
@@ -281,9 +288,7 @@ impl KeyStore {
         write: fn(&Path, &[u8], u32) -> io::Result<()>,
     ) -> Result<(), KeyFileError> {
         let path = self.path(state, id);
-        if let Err(source) = write(&path, pem.as_bytes(), 0o600) {
-            return Err(KeyFileError { action: KeyFileAction::Write, path, source });
-        }
+        write(&path, pem.as_bytes(), 0o600).map_err(KeyFileError::at(KeyFileAction::Write, &path))?;
         if self.owner.is_some() {
             // the master may run as another user than root; a process that is not root cannot change the owner and need
             // not
@@ -301,11 +306,7 @@ impl KeyStore {
         let pem = self.read(from, id)?;
         PublicKey::from_pem(&pem)
             .map_err(|error| KeyStoreError::NotAKey { id: id.clone(), reason: error.to_string() })?;
-        std::fs::create_dir_all(self.folder(to)).map_err(|source| KeyFileError {
-            action: KeyFileAction::Write,
-            path: self.path(to, id),
-            source,
-        })?;
+        std::fs::create_dir_all(self.folder(to)).map_err(KeyFileError::at(KeyFileAction::Write, &self.path(to, id)))?;
         self.write(to, id, &pem, write_synced)?;
         self.remove(from, id)?;
         // an id has one key, so its keys of other states are removed, as in Salt
@@ -325,7 +326,7 @@ impl KeyStore {
     pub fn rename(&self, from: KeyState, to: KeyState, id: &MinionId) -> Result<bool, KeyFileError> {
         let path = self.path(from, id);
         let renamed = std::fs::rename(&path, self.path(to, id));
-        Ok(unless_missing(renamed, KeyFileAction::Move, path)?.is_some())
+        Ok(unless_missing(renamed, KeyFileAction::Move, &path)?.is_some())
     }
 
     /// Syncs a key that is about to be accepted, unless it is old: the kernel has written old files to disk by itself.
@@ -340,7 +341,7 @@ impl KeyStore {
             if age.is_ok_and(|age| age > WRITTEN_BACK) { Ok(()) } else { file.sync_all() }
         };
         let path = self.path(state, id);
-        Ok(unless_missing(sync(&path), KeyFileAction::Move, path)?.is_some())
+        Ok(unless_missing(sync(&path), KeyFileAction::Move, &path)?.is_some())
     }
 
     /// Removes a key. Returns false if there was none.
@@ -349,7 +350,7 @@ impl KeyStore {
     /// When the key cannot be removed.
     pub fn remove(&self, state: KeyState, id: &MinionId) -> Result<bool, KeyFileError> {
         let path = self.path(state, id);
-        Ok(unless_missing(std::fs::remove_file(&path), KeyFileAction::Remove, path)?.is_some())
+        Ok(unless_missing(std::fs::remove_file(&path), KeyFileAction::Remove, &path)?.is_some())
     }
 
     /// The public keys of the master itself (`master.pub` and similar), with their PEM texts.
@@ -357,7 +358,7 @@ impl KeyStore {
     /// # Errors
     /// When the folder cannot be read.
     pub fn local(&self) -> Result<Vec<(String, String)>, KeyFileError> {
-        let failed = |source| KeyFileError { action: KeyFileAction::List, path: self.pki_dir.clone(), source };
+        let failed = KeyFileError::at(KeyFileAction::List, &self.pki_dir);
         let mut out = Vec::new();
         for entry in std::fs::read_dir(&self.pki_dir).map_err(failed)? {
             let entry = entry.map_err(failed)?;
@@ -378,11 +379,10 @@ fn read(path: &Path) -> io::Result<(Vec<u8>, Metadata)> {
     Ok((brine_files::read(&file, MAX_MINION_KEY)?, metadata))
 }
 
-fn unless_missing<T>(result: io::Result<T>, action: KeyFileAction, path: PathBuf) -> Result<Option<T>, KeyFileError> {
+fn unless_missing<T>(result: io::Result<T>, action: KeyFileAction, path: &Path) -> Result<Option<T>, KeyFileError> {
     match result {
-        Ok(done) => Ok(Some(done)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(KeyFileError { action, path, source }),
+        result => result.map(Some).map_err(KeyFileError::at(action, path)),
     }
 }
 

@@ -97,19 +97,7 @@ pub fn name(text: &str) -> Cow<'_, str> {
 #[must_use]
 pub fn json(text: &str) -> Cow<'_, str> {
     // Raw line ends and tabs occur only between values, all other active characters only in strings.
-    let escape = |c, mark| mark && !matches!(c, '\n' | '\r' | '\t');
-    if !marked(text).any(|(c, mark)| escape(c, mark)) {
-        return Cow::Borrowed(text);
-    }
-    let mut out = String::with_capacity(text.len() + 16);
-    for (c, mark) in marked(text) {
-        if escape(c, mark) {
-            push_json(c, &mut out);
-        } else {
-            out.push(c);
-        }
-    }
-    Cow::Owned(out)
+    escaped(text, |c, mark| mark && !matches!(c, '\n' | '\r' | '\t'), push_json)
 }
 
 /// Appends a character by its number in JSON's form: `\u202e`, as two surrogates beyond the basic plane.
@@ -165,13 +153,18 @@ pub fn docstring(text: &str) -> String {
 }
 
 fn shown(text: &str, escape: impl Fn(char, bool) -> bool) -> Cow<'_, str> {
+    escaped(text, escape, push_escaped)
+}
+
+/// `text` with the characters that `escape` selects as `push` writes them.
+fn escaped(text: &str, escape: impl Fn(char, bool) -> bool, push: fn(char, &mut String)) -> Cow<'_, str> {
     if !marked(text).any(|(c, mark)| escape(c, mark)) {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len() + 16);
     for (c, mark) in marked(text) {
         if escape(c, mark) {
-            push_escaped(c, &mut out);
+            push(c, &mut out);
         } else {
             out.push(c);
         }

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use wit_parser::{WorldItem, WorldKey};
 
@@ -40,10 +40,6 @@ const HINT: &str = "on Debian: `apt-get install nodejs npm` (node 18 or newer)";
 impl Language for Js {
     fn title(&self) -> &'static str {
         "JavaScript"
-    }
-
-    fn project_file(&self, dir: &Path) -> Option<PathBuf> {
-        Some(dir.join(MAIN)).filter(|path| path.is_file())
     }
 
     fn looks_for(&self) -> &'static str {

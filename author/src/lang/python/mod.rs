@@ -2,7 +2,6 @@
 //! imports only what its WIT imports.
 
 use std::fs;
-use std::path::{Path, PathBuf};
 
 use wasmparser::{ComponentExternalKind, Parser, Payload};
 
@@ -30,10 +29,6 @@ const START: &str =
 impl Language for Python {
     fn title(&self) -> &'static str {
         "Python"
-    }
-
-    fn project_file(&self, dir: &Path) -> Option<PathBuf> {
-        Some(dir.join(MAIN)).filter(|path| path.is_file())
     }
 
     fn looks_for(&self) -> &'static str {

@@ -97,6 +97,25 @@ fn listing_value(listing: &KeyListing) -> Value {
     value::map(listing.iter().map(|(status, ids)| (status.folder(), value::list(ids.iter().map(MinionId::as_str)))))
 }
 
+/// Shows the keys that a glob matches, by state, and asks whether the decision applies to them. Returns false if there
+/// are none, or if the operator says no.
+fn confirm(
+    args: &SaltKeyArgs,
+    printer: &mut Printer,
+    decision: Decision,
+    globs: &str,
+    matched: &Value,
+) -> Result<bool, Failure> {
+    if !matched.truthy() {
+        let statuses = args.not_matched(decision);
+        printer.line(&format!("The key glob '{globs}' does not match any {statuses} keys."));
+        return Ok(false);
+    }
+    stdout(&format!("The following keys are going to be {}:", decision.past()));
+    printer.show(matched, "key", 0);
+    Ok(args.yes || ask_operator(decision)?)
+}
+
 /// Asks the operator for confirmation.
 #[expect(clippy::print_stdout, reason = "the answer is typed behind it")]
 fn ask_operator(decision: Decision) -> Result<bool, Failure> {
@@ -199,14 +218,7 @@ impl Command<'_> {
         let matched = self.store.matching(globs).map_err(failed)?;
         let matched: KeyListing =
             included.iter().filter_map(|status| matched.iter().find(|(found, _)| found == status).cloned()).collect();
-        if matched.is_empty() {
-            let statuses = self.args.not_matched(decision);
-            self.printer.line(&format!("The key glob '{globs}' does not match any {statuses} keys."));
-            return Ok(exit::OK);
-        }
-        stdout(&format!("The following keys are going to be {}:", decision.past()));
-        self.printer.show(&listing_value(&matched), "key", 0);
-        if !self.args.yes && !ask_operator(decision)? {
+        if !confirm(self.args, &mut self.printer, decision, globs, &listing_value(&matched))? {
             return Ok(exit::OK);
         }
         let done = self.carry_out(decision, &matched);

@@ -7,9 +7,9 @@ use brine_protocol::text::name;
 use brine_protocol::value::{self, Value, ValueExt as _};
 
 use super::args::{Action, Decision, SaltKeyArgs};
-use super::{Failure, Outcome, ask_operator, block_on};
+use super::{Failure, Outcome, block_on, confirm};
 use crate::commandline::misuse;
-use crate::print::{Printer, stderr, stdout};
+use crate::print::{Printer, stderr};
 use brine_client::{ClientError, WheelClient};
 
 pub(super) struct Remote<'a> {
@@ -80,15 +80,8 @@ impl Remote<'_> {
         let ids = |status: &KeyState| found.get_list(status.folder()).filter(|ids| !ids.is_empty());
         let matched: Vec<(KeyState, Vec<Value>)> =
             included.iter().filter_map(|status| Some((*status, ids(status)?.to_vec()))).collect();
-        if matched.is_empty() {
-            let statuses = self.args.not_matched(decision);
-            self.printer.line(&format!("The key glob '{globs}' does not match any {statuses} keys."));
-            return Ok(exit::OK);
-        }
-        stdout(&format!("The following keys are going to be {}:", decision.past()));
         let shown = value::map(matched.iter().map(|(status, ids)| (status.folder(), Value::Array(ids.clone()))));
-        self.printer.show(&shown, "key", 0);
-        if !self.args.yes && !ask_operator(decision)? {
+        if !confirm(self.args, &mut self.printer, decision, globs, &shown)? {
             return Ok(exit::OK);
         }
         let includes = |status| Value::from(included.contains(&status));
