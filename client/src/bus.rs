@@ -19,13 +19,13 @@ const RECONNECT: Duration = Duration::from_millis(200);
 pub const LOST: &str = "brine/events/lost";
 
 /// A subscription to the bus. Unwanted events are dropped by their tag before their data is decoded.
-pub struct Bus {
+pub struct BusSubscription {
     path: PathBuf,
     stream: Option<UnixStream>,
     decoder: FrameDecoder,
 }
 
-impl Bus {
+impl BusSubscription {
     /// Connects. The subscription receives every event fired from then on.
     ///
     /// # Errors

@@ -1,10 +1,9 @@
-//! Clients of a master on the same host: [`LocalClient`], [`RunnerClient`] and [`WheelClient`], and its key store.
+//! Clients of a master on the same host: [`LocalClient`], [`RunnerClient`] and [`WheelClient`].
 //!
 //! * [`opts`]: the clients' options, from the master's configuration
 //! * [`local`]: publish a job and receive its returns (PROTOCOL.md §7.2, §9.4)
 //! * [`runner`]: run a runner in the master (§7.3)
 //! * [`wheel`]: call a wheel function of the master (§7.3)
-//! * [`keys`]: the accepted, pending, rejected and denied keys in `pki_dir` (§3.6)
 //! * [`login`]: log-ins and tokens · [`bus`]: the event bus
 //!
 //! A client subscribes to the event bus before it sends a request to the master, so that no return is missed.
@@ -28,7 +27,6 @@
 
 pub mod bus;
 mod error;
-pub mod keys;
 pub mod local;
 mod local_key;
 pub mod login;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use brine_protocol::config::{Config, settings};
-use brine_protocol::keys;
+use brine_protocol::files;
 use brine_protocol::secret::Secret;
 use brine_protocol::value::{Value, ValueExt, map};
 
@@ -95,7 +95,7 @@ pub fn saved_token(file: &Path, config: &Config) -> Option<Secret<String>> {
 /// # Errors
 /// When the file cannot be written.
 pub fn save_token(file: &Path, token: &Secret<String>) -> std::io::Result<()> {
-    keys::write_file(file, token.expose().as_bytes(), 0o600)
+    files::write_synced(file, token.expose().as_bytes(), 0o600)
 }
 
 #[cfg(test)]

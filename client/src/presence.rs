@@ -4,10 +4,11 @@
 use std::path::PathBuf;
 
 use brine_protocol::ids::MinionId;
+use brine_protocol::keys::{KeyState, KeyStore};
 use brine_protocol::msgpack::{self, Limits};
 use brine_protocol::presence::Connected;
 
-use crate::{ClientOpts, keys};
+use crate::ClientOpts;
 
 /// The known connections; by default none, and then no minion counts as disconnected.
 #[derive(Debug, Default)]
@@ -24,7 +25,7 @@ impl Presence {
         }
         let mut out =
             Self { cachedir: opts.cachedir.clone(), connected: Connected::to(opts.publish_port), anyone: false };
-        let accepted = keys::KeyStore::new(&opts.pki_dir).list(keys::Status::Accepted).unwrap_or_default();
+        let accepted = KeyStore::new(&opts.pki_dir).list(KeyState::Accepted).unwrap_or_default();
         out.anyone = accepted.iter().any(|id| out.is_connected(id) == Some(true));
         out
     }
@@ -32,12 +33,11 @@ impl Presence {
     /// Whether the minion is known to be disconnected: its addresses are known and not connected, and other minions are
     /// connected.
     pub(crate) fn is_disconnected(&self, id: &str) -> bool {
-        self.anyone && self.is_connected(id) == Some(false)
+        self.anyone && id.parse().is_ok_and(|id| self.is_connected(&id) == Some(false))
     }
 
     /// Whether the minion is connected; none if its grains are not cached.
-    fn is_connected(&self, id: &str) -> Option<bool> {
-        let id: MinionId = id.parse().ok()?;
+    fn is_connected(&self, id: &MinionId) -> Option<bool> {
         let path = self.cachedir.join("grains").join(format!("{id}.p"));
         let packed = brine_files::read_own(&path, Limits::DISK.max_bytes as u64).ok()?;
         let grains = msgpack::decode_disk(&packed, &Limits::DISK).ok()?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use brine_protocol::secret::Secret;
 use brine_protocol::value::{self, Value, ValueExt};
 
-use crate::bus::Bus;
+use crate::bus::BusSubscription;
 use crate::local_key::LocalKey;
 use crate::{ClientError, ClientOpts, LogIn, request};
 
@@ -87,7 +87,7 @@ impl RunnerClient {
         args: Vec<Value>,
         kwargs: Vec<(String, Value)>,
     ) -> Result<Started, ClientError> {
-        Bus::probe(self.opts.bus_socket()).await?;
+        BusSubscription::probe(self.opts.bus_socket()).await?;
         self.start(fun, args, kwargs).await
     }
 
@@ -117,7 +117,7 @@ impl RunnerClient {
         timeout: Option<Duration>,
         mut tell: impl FnMut(RunnerEvent<'_>),
     ) -> Result<RunnerReturn, ClientError> {
-        let mut bus = Bus::connect(self.opts.bus_socket()).await?;
+        let mut bus = BusSubscription::connect(self.opts.bus_socket()).await?;
         let started = self.start(fun, args, kwargs).await?;
         let prefix = format!("{}/", started.tag);
         let run = async {

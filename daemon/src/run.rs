@@ -14,14 +14,14 @@ use tokio::runtime::{Builder, Runtime};
 use crate::args::DaemonArgs;
 use crate::folders::{self, Folder};
 use crate::limits::{self, OpenFiles};
-use crate::signals::{Request, Signals};
+use crate::signals::{SignalRequest, Signals};
 use crate::{ProcessError, background, service, user};
 
 /// Time that unfinished blocking work (a slow disk) may delay the end of the process.
 const BLOCKING_GRACE: Duration = Duration::from_secs(1);
 
 /// Completes when a daemon ends by itself.
-pub type Ended = Pin<Box<dyn Future<Output = Result<(), ProcessError>>>>;
+pub type EndFuture = Pin<Box<dyn Future<Output = Result<(), ProcessError>>>>;
 
 /// A daemon before its start: its configuration, and the properties of its process.
 pub trait Daemon: Sized {
@@ -69,7 +69,7 @@ pub trait RunningDaemon {
     fn status(&self) -> String;
 
     /// Returns a future that completes when the daemon ends by itself. Called once.
-    fn ended(&mut self) -> Ended {
+    fn ended(&mut self) -> EndFuture {
         Box::pin(std::future::pending())
     }
 
@@ -84,7 +84,7 @@ pub trait RunningDaemon {
     fn profile(&self);
 
     /// Finishes the work under way and ends the daemon.
-    fn stop(self, ended: Ended) -> impl Future<Output = Result<(), ProcessError>>;
+    fn stop(self, ended: EndFuture) -> impl Future<Output = Result<(), ProcessError>>;
 }
 
 /// Runs a daemon from its command line to its end, and returns its exit code.
@@ -159,8 +159,8 @@ async fn serve<D: Daemon>(args: &DaemonArgs, daemon: D) -> Result<i32, ProcessEr
             request = signals.next() => request,
         };
         match request {
-            Request::Stop => break,
-            Request::Reload => {
+            SignalRequest::Stop => break,
+            SignalRequest::Reload => {
                 service::reloading();
                 tokio::select! {
                     result = &mut ended => return result.map(|()| exit::OK),
@@ -168,8 +168,8 @@ async fn serve<D: Daemon>(args: &DaemonArgs, daemon: D) -> Result<i32, ProcessEr
                 }
                 service::ready(&status);
             }
-            Request::Dump => running.dump(),
-            Request::Profile => running.profile(),
+            SignalRequest::Dump => running.dump(),
+            SignalRequest::Profile => running.profile(),
         }
     }
     tracing::info!("asked to end");

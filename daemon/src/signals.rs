@@ -6,7 +6,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// The request of a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Request {
+pub enum SignalRequest {
     /// SIGTERM, SIGINT: end.
     Stop,
     /// SIGHUP: read the configuration again.
@@ -43,19 +43,19 @@ impl Signals {
     }
 
     /// Waits for the next signal. Cancel-safe.
-    pub async fn next(&mut self) -> Request {
+    pub async fn next(&mut self) -> SignalRequest {
         tokio::select! {
             biased;
-            _ = self.terminate.recv() => Request::Stop,
-            _ = self.interrupt.recv() => Request::Stop,
-            _ = self.hang_up.recv() => Request::Reload,
-            _ = self.user1.recv() => Request::Dump,
-            _ = self.user2.recv() => Request::Profile,
+            _ = self.terminate.recv() => SignalRequest::Stop,
+            _ = self.interrupt.recv() => SignalRequest::Stop,
+            _ = self.hang_up.recv() => SignalRequest::Reload,
+            _ = self.user1.recv() => SignalRequest::Dump,
+            _ = self.user2.recv() => SignalRequest::Profile,
         }
     }
 
     /// Waits for a request to end and drops the others: a daemon that is ending does not reload.
     pub async fn wait_for_stop(&mut self) {
-        while self.next().await != Request::Stop {}
+        while self.next().await != SignalRequest::Stop {}
     }
 }

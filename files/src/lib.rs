@@ -79,15 +79,8 @@ pub fn read_named(path: &Path, max: u64) -> io::Result<Vec<u8>> {
 /// # Errors
 /// As [`read_named`], and when it is no text.
 pub fn read_named_text(path: &Path, max: u64) -> io::Result<String> {
-    text(read_named(path, max)?)
-}
-
-/// As [`read_own`], for a text.
-///
-/// # Errors
-/// As [`read_own`], and when it is no text.
-pub fn read_own_text(path: &Path, max: u64) -> io::Result<String> {
-    text(read_own(path, max)?)
+    String::from_utf8(read_named(path, max)?)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is no text in UTF-8"))
 }
 
 /// Reads a file that is open, of at most `max` bytes, also if it grows meanwhile.
@@ -105,10 +98,6 @@ pub fn read(file: &File, max: u64) -> io::Result<Vec<u8>> {
         return Err(io::Error::other(format!("it has more than the {max} bytes that can be")));
     }
     Ok(content)
-}
-
-fn text(content: Vec<u8>) -> io::Result<String> {
-    String::from_utf8(content).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is no text in UTF-8"))
 }
 
 fn own(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
@@ -239,7 +228,7 @@ mod tests {
         let place = Place::new();
         let path = place.path("file");
         std::fs::write(&path, "text").unwrap();
-        assert_eq!(read_own_text(&path, 10).unwrap(), "text");
+        assert_eq!(read_own(&path, 10).unwrap(), b"text");
         if !rustix::process::geteuid().is_root() {
             return; // nobody else's file can be made
         }
@@ -264,6 +253,6 @@ mod tests {
         assert!(read_own(&path, 10).unwrap_err().to_string().contains("11 bytes, more than the 10"));
         assert_eq!(read_own(&path, 11).unwrap().len(), 11);
         std::fs::write(&path, [0xff]).unwrap();
-        assert!(read_own_text(&path, 11).unwrap_err().to_string().contains("UTF-8"));
+        assert!(read_named_text(&path, 11).unwrap_err().to_string().contains("UTF-8"));
     }
 }

@@ -6,7 +6,7 @@ use brine_daemon::ProcessError;
 use brine_daemon::args::DaemonArgs;
 use brine_daemon::folders::Folder;
 use brine_daemon::limits::OpenFiles;
-use brine_daemon::run::{self, Ended};
+use brine_daemon::run::{self, EndFuture};
 use brine_protocol::config::Config;
 
 use crate::server::{self, preflight};
@@ -14,12 +14,12 @@ use crate::{MasterOpts, Server, settings};
 
 /// The program salt-master.
 #[derive(Debug)]
-pub struct Daemon {
+pub struct MasterDaemon {
     config: Config,
     opts: MasterOpts,
 }
 
-impl run::Daemon for Daemon {
+impl run::Daemon for MasterDaemon {
     const NAME: &'static str = "salt-master";
     const ABOUT: &'static str = "Runs a Salt master: sends jobs to minions and keeps what they return";
 
@@ -49,7 +49,7 @@ impl run::Daemon for Daemon {
     }
 
     async fn start(self) -> Result<impl run::RunningDaemon, ProcessError> {
-        let failed = |error: crate::StartError| ProcessError::new(error.exit_code(), error.to_string());
+        let failed = |error: crate::MasterStartError| ProcessError::new(error.exit_code(), error.to_string());
         let server = Server::start(self.opts).await.map_err(failed)?;
         Ok(RunningMaster { config: self.config, server })
     }
@@ -79,7 +79,7 @@ impl run::RunningDaemon for RunningMaster {
         self.server.profile();
     }
 
-    async fn stop(self, _ended: Ended) -> Result<(), ProcessError> {
+    async fn stop(self, _ended: EndFuture) -> Result<(), ProcessError> {
         self.server.stop().await;
         Ok(())
     }

@@ -1,34 +1,12 @@
 //! Files and folders with exact modes: other users can at no moment read what the master writes.
 
-use std::fs::{DirBuilder, File, Metadata, Permissions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::fs::{DirBuilder, File, Metadata};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 pub(crate) use brine_daemon::folders::make_dir;
-
-/// Writes the whole file atomically and with exactly `mode`: a reader sees the old content or the new one.
-pub(crate) fn write_atomic(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
-    let dir = path.parent().ok_or_else(|| io::Error::other("the path has no folder"))?;
-    // The leading dot keeps the unfinished file out of every listing of keys.
-    let mut file =
-        tempfile::Builder::new().prefix(".new-").permissions(Permissions::from_mode(mode)).tempfile_in(dir)?;
-    file.write_all(content)?;
-    // The umask may have removed bits.
-    file.as_file().set_permissions(Permissions::from_mode(mode))?;
-    file.persist(path).map_err(|e| e.error)?;
-    Ok(())
-}
-
-/// Writes like [`write_atomic`] and syncs file and folder: for files that cannot be made again, such as keys.
-pub(crate) fn write_durable(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
-    write_atomic(path, content, mode)?;
-    File::open(path)?.sync_all()?;
-    match path.parent() {
-        Some(dir) => File::open(dir)?.sync_all(),
-        None => Ok(()),
-    }
-}
+pub(crate) use brine_protocol::files::{write_atomic, write_durable};
 
 /// Reads a regular file that the master owns, of at most `max` bytes, without following symlinks. Returns `None` if it
 /// is missing.
@@ -80,6 +58,8 @@ pub(crate) fn subdirectories(path: &Path) -> io::Result<Vec<PathBuf>> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]

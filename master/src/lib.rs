@@ -69,5 +69,5 @@ mod targets;
 mod throttle;
 
 pub use config::MasterOpts;
-pub use daemon::Daemon;
-pub use server::{Server, StartError};
+pub use daemon::MasterDaemon;
+pub use server::{MasterStartError, Server};

@@ -1,5 +1,5 @@
 //! The program `salt-master`.
 
 fn main() {
-    std::process::exit(brine_daemon::run::<brine_master::Daemon>());
+    std::process::exit(brine_daemon::run::<brine_master::MasterDaemon>());
 }

@@ -13,28 +13,12 @@ use brine_protocol::value::{Value, ValueExt, map};
 use crate::access::Principal;
 use crate::bus::Bus;
 use crate::lanes::Turn;
-use crate::quotas::Kind;
+use crate::quotas::QuotaKind;
 use crate::refusals::{Refusals, Who};
 use crate::throttle::Throttle;
 
 /// Bound on the events of one request.
 const EVENTS_MAX: usize = 1_024;
-
-/// First parts of tags that the master, its tools or its clients act on.
-const RESERVED: [&str; 12] = [
-    "salt",
-    "key",
-    "minion",
-    "resource",
-    "syndic",
-    "brine",
-    "minion_start",
-    "minion_ping",
-    "new_job",
-    "auth",
-    "_salt_error",
-    "fire_master",
-];
 
 /// Fires the events of minions.
 pub(crate) struct MinionEvents {
@@ -49,7 +33,7 @@ impl MinionEvents {
         let several = load.get_list("events").map_or(1, |events| events.len().clamp(1, EVENTS_MAX) as u64);
         // With a `pretag`, each event is fired twice.
         let several = if load.get("pretag").is_some_and(ValueExt::truthy) { 2 * several } else { several };
-        if self.throttle.admit(id, "_minion_event", Kind::Event, (several, bytes), turn).await.is_err() {
+        if self.throttle.admit(id, "_minion_event", QuotaKind::Event, (several, bytes), turn).await.is_err() {
             return Value::from(false);
         }
         if let Some(events) = load.get_list("events") {
@@ -132,7 +116,7 @@ pub(crate) fn check_tag(tag: &str, id: &MinionId) -> Result<(), &'static str> {
         ["salt", "minion" | "beacon", who, _, ..] => *who == id,
         ["salt", "job", jid, "prog" | "sub", who, _, ..] => *who == id && Jid::try_from(*jid).is_ok(),
         ["salt", "job", jid, "start", who] => *who == id && Jid::try_from(*jid).is_ok(),
-        [first, ..] => !RESERVED.contains(first) && Jid::try_from(*first).is_err(),
+        [first, ..] => !brine_tags::is_reserved(first) && Jid::try_from(*first).is_err(),
         [] => false,
     };
     if allowed { Ok(()) } else { Err("the tag is not one that this minion may fire") }

@@ -2,7 +2,7 @@
 
 use brine_daemon::connections::{heartbeat, keepalive};
 use brine_protocol::config::{Config, ConfigError, settings};
-use brine_zmtp::{Heartbeat, Keepalive, Limits};
+use brine_zmtp::{Heartbeat, Keepalive, SocketLimits};
 
 use crate::options::options;
 
@@ -20,7 +20,7 @@ options! {
         pub(crate) ret_port: u16 = c.get(settings::RET_PORT)?,
         /// `max_request_size`, `max_connections`, `max_connections_per_address`, `max_silent_per_address`,
         /// `max_subscriptions`.
-        pub(crate) limits: Limits = limits(c)?,
+        pub(crate) limits: SocketLimits = limits(c)?,
         /// `zmq_heartbeat_ivl`, `zmq_heartbeat_timeout`.
         pub(crate) heartbeat: Heartbeat = heartbeat(c)?,
         /// `tcp_keepalive*`.
@@ -30,12 +30,12 @@ options! {
     }
 }
 
-fn limits(c: &Config) -> Result<Limits, ConfigError> {
+fn limits(c: &Config) -> Result<SocketLimits, ConfigError> {
     let max_message = c.get(settings::MAX_REQUEST_SIZE)?;
     // The first message of a minion over a new, unauthenticated connection may be a return.
     let largest_return = c.get(settings::MAX_RETURN_SIZE)?.saturating_add(ENVELOPE_BYTES_MAX).min(max_message);
-    let default = Limits::default();
-    Ok(Limits {
+    let default = SocketLimits::default();
+    Ok(SocketLimits {
         max_message,
         max_message_unauthenticated: default.max_message_unauthenticated.max(largest_return),
         max_connections: c.get(settings::MAX_CONNECTIONS)?,

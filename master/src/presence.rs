@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brine_protocol::ids::MinionId;
+use brine_protocol::keys::KeyState;
 use brine_protocol::presence::Connected;
 use brine_protocol::target::{Keys, read_entries};
 use brine_protocol::value::{Value, map};
@@ -13,7 +14,7 @@ use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 use crate::bus::Bus;
-use crate::keys::{KeyState, MinionKeyError, MinionKeys};
+use crate::keys::{MinionKeyError, MinionKeys};
 use crate::minion_data::MinionData;
 
 /// Finds the connected minions.

@@ -64,7 +64,7 @@ options! {
 
 /// The kind of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum QuotaKind {
     /// A return of a job that this master sent to the minion.
     Asked,
     /// Any other return.
@@ -182,7 +182,7 @@ impl Account {
     }
 
     /// Takes from the quota of this kind.
-    fn keep(&mut self, sizes: &Sizes, kind: Kind, (count, bytes): (u64, u64), now: Instant) -> Result<(), Met> {
+    fn keep(&mut self, sizes: &Sizes, kind: QuotaKind, (count, bytes): (u64, u64), now: Instant) -> Result<(), Met> {
         let Some(kept) = kind.kept(sizes).map(|kept| &mut self.kept[kept]) else { return Ok(()) };
         let take = |bucket: &mut Bucket, size: Size, amount: u64| {
             size.most.is_infinite() || bucket.take(size, amount as f64, kind.rest(size), now)
@@ -197,7 +197,7 @@ impl Account {
         Ok(())
     }
 
-    fn give_back(&mut self, sizes: &Sizes, kind: Kind, (count, bytes): (u64, u64)) {
+    fn give_back(&mut self, sizes: &Sizes, kind: QuotaKind, (count, bytes): (u64, u64)) {
         if let Some(kept) = kind.kept(sizes).map(|kept| &mut self.kept[kept]) {
             kept.count.give(sizes.kept.count, count as f64);
             kept.bytes.give(sizes.kept.bytes, bytes as f64);
@@ -205,7 +205,7 @@ impl Account {
     }
 
     /// Returns the wait of a request of this kind.
-    fn wait(&mut self, sizes: &Sizes, kind: Kind, count: u64, bytes: u64, now: Instant) -> Duration {
+    fn wait(&mut self, sizes: &Sizes, kind: QuotaKind, count: u64, bytes: u64, now: Instant) -> Duration {
         let missing = |bucket: &mut Bucket, size: Size, amount: u64| {
             if size.most.is_infinite() {
                 return Duration::ZERO;
@@ -217,7 +217,7 @@ impl Account {
         missing(&mut rate.count, sizes.rate.count, count).max(missing(&mut rate.bytes, sizes.rate.bytes, bytes))
     }
 
-    fn owe(&mut self, sizes: &Sizes, kind: Kind, count: u64, bytes: u64) {
+    fn owe(&mut self, sizes: &Sizes, kind: QuotaKind, count: u64, bytes: u64) {
         let rate = &mut self.rates[kind.index()];
         if !sizes.rate.count.most.is_infinite() {
             rate.count.owe(count as f64);
@@ -228,7 +228,7 @@ impl Account {
     }
 }
 
-impl Kind {
+impl QuotaKind {
     /// Returns what a request is charged. Returns of jobs that this master sent are not counted: the jobs bound their
     /// number, because each return is kept once.
     const fn charged(self, (count, bytes): (u64, u64)) -> (u64, u64) {
@@ -265,7 +265,7 @@ pub(crate) struct Admitted {
     /// The request had to wait, and a report of that is due.
     pub(crate) tell_slow: bool,
     sizes: Sizes,
-    kind: Kind,
+    kind: QuotaKind,
     amount: (u64, u64),
 }
 
@@ -312,7 +312,7 @@ impl Quotas {
     pub(crate) async fn admit(
         &self,
         id: &MinionId,
-        kind: Kind,
+        kind: QuotaKind,
         amount: (u64, u64),
         (opts, keep): (QuotaOpts, Option<Duration>),
         (heavy, waits): (bool, impl FnOnce()),
@@ -335,7 +335,13 @@ impl Quotas {
     }
 
     /// Admits like [`Quotas::admit`], but refuses instead of waiting.
-    pub(crate) fn admit_now(&self, id: &MinionId, kind: Kind, amount: (u64, u64), opts: QuotaOpts) -> Result<(), Met> {
+    pub(crate) fn admit_now(
+        &self,
+        id: &MinionId,
+        kind: QuotaKind,
+        amount: (u64, u64),
+        opts: QuotaOpts,
+    ) -> Result<(), Met> {
         let sizes = Sizes::of(opts, None);
         self.lock().admit(id, kind, amount, &sizes, Duration::ZERO, Instant::now()).map(drop)
     }
@@ -363,7 +369,7 @@ impl State {
     fn admit(
         &mut self,
         id: &MinionId,
-        kind: Kind,
+        kind: QuotaKind,
         (count, bytes): (u64, u64),
         sizes: &Sizes,
         patience: Duration,
@@ -412,7 +418,7 @@ mod tests {
         Sizes::of(OPTS, Some(DAY))
     }
 
-    fn ask(state: &mut State, kind: Kind, amount: (u64, u64), now: Instant) -> Result<Duration, Met> {
+    fn ask(state: &mut State, kind: QuotaKind, amount: (u64, u64), now: Instant) -> Result<Duration, Met> {
         state.admit(&id(1), kind, amount, &sizes(), PATIENCE, now).map(|(wait, _)| wait)
     }
 
@@ -421,7 +427,7 @@ mod tests {
         let (mut state, now) = (State::default(), Instant::now());
         let mut waits = Vec::new();
         let refused = loop {
-            match ask(&mut state, Kind::Asked, (1, 100), now) {
+            match ask(&mut state, QuotaKind::Asked, (1, 100), now) {
                 Ok(wait) => waits.push(wait.as_millis()),
                 Err(met) => break met,
             }
@@ -431,13 +437,13 @@ mod tests {
         assert_eq!(waits[160..], (1..=32).map(|n| n * 100).collect::<Vec<_>>(), "one after the other");
         assert_eq!((state.waiting, state.waiting_bytes), (WAITING_OF_ONE, 3_200));
         // Events have a rate of their own, and each minion has its own rates.
-        assert_eq!(ask(&mut state, Kind::Event, (1, 100), now), Ok(Duration::ZERO));
-        let other = state.admit(&id(2), Kind::Asked, (1, 100), &sizes(), PATIENCE, now);
+        assert_eq!(ask(&mut state, QuotaKind::Event, (1, 100), now), Ok(Duration::ZERO));
+        let other = state.admit(&id(2), QuotaKind::Asked, (1, 100), &sizes(), PATIENCE, now);
         assert_eq!(other, Ok((Duration::ZERO, false)));
         // A request that would wait too long is refused. A request larger than a full bucket is admitted when the
         // bucket is full.
         let third =
-            |state: &mut State, bytes: u64| state.admit(&id(3), Kind::Event, (1, bytes), &sizes(), PATIENCE, now);
+            |state: &mut State, bytes: u64| state.admit(&id(3), QuotaKind::Event, (1, bytes), &sizes(), PATIENCE, now);
         assert_eq!(third(&mut state, 40 << 20), Ok((Duration::ZERO, false)));
         assert_eq!(third(&mut state, 1), Err(Met::Rate));
     }
@@ -447,21 +453,21 @@ mod tests {
         let (mut state, now) = (State::default(), Instant::now());
         // Slow enough for the rate, so that only the quota counts.
         let at = |n: u64| now + Duration::from_secs(n);
-        let of = |state: &mut State, kind: Kind, from: u64| {
+        let of = |state: &mut State, kind: QuotaKind, from: u64| {
             (from..from + 1_000).take_while(|n| ask(state, kind, (1, 1 << 20), at(*n)).is_ok()).count()
         };
-        let sent = of(&mut state, Kind::Unasked, 0);
+        let sent = of(&mut state, QuotaKind::Unasked, 0);
         assert!((50..55).contains(&sent), "{sent}");
-        assert_eq!(ask(&mut state, Kind::Unasked, (1, 1 << 20), at(100)), Err(Met::ReturnBytes));
-        let sent = of(&mut state, Kind::Asked, 200);
+        assert_eq!(ask(&mut state, QuotaKind::Unasked, (1, 1 << 20), at(100)), Err(Met::ReturnBytes));
+        let sent = of(&mut state, QuotaKind::Asked, 200);
         assert!((50..55).contains(&sent), "{sent}");
-        assert_eq!(ask(&mut state, Kind::Asked, (1, 1 << 20), at(300)), Err(Met::ReturnBytes));
+        assert_eq!(ask(&mut state, QuotaKind::Asked, (1, 1 << 20), at(300)), Err(Met::ReturnBytes));
         // The quota refills within the time that jobs are kept.
-        assert_eq!(ask(&mut state, Kind::Asked, (1, 1 << 20), at(300 + 86_400)), Ok(Duration::ZERO));
+        assert_eq!(ask(&mut state, QuotaKind::Asked, (1, 1 << 20), at(300 + 86_400)), Ok(Duration::ZERO));
         let mut state = State::default();
-        let sent = (0..1_000).take_while(|n| ask(&mut state, Kind::Unasked, (1, 10), at(*n)).is_ok()).count();
+        let sent = (0..1_000).take_while(|n| ask(&mut state, QuotaKind::Unasked, (1, 10), at(*n)).is_ok()).count();
         assert!((500..520).contains(&sent), "{sent}");
-        let sent = (0..2_000).take_while(|n| ask(&mut state, Kind::Event, (1, 10), at(*n)).is_ok()).count();
+        let sent = (0..2_000).take_while(|n| ask(&mut state, QuotaKind::Event, (1, 10), at(*n)).is_ok()).count();
         assert!((1_000..1_030).contains(&sent), "kept in a database: {sent}");
     }
 
@@ -470,17 +476,17 @@ mod tests {
         let now = Instant::now();
         let mut account = Account::new(&sizes(), now);
         for _ in 0..100 {
-            assert_eq!(account.keep(&sizes(), Kind::Unasked, (1, 40 << 20), now), Ok(()));
-            account.give_back(&sizes(), Kind::Unasked, (1, 40 << 20));
+            assert_eq!(account.keep(&sizes(), QuotaKind::Unasked, (1, 40 << 20), now), Ok(()));
+            account.give_back(&sizes(), QuotaKind::Unasked, (1, 40 << 20));
         }
         assert!(account.is_unused(&sizes(), now));
-        account.owe(&sizes(), Kind::Event, 1, 1);
+        account.owe(&sizes(), QuotaKind::Event, 1, 1);
         assert!(!account.is_unused(&sizes(), now) && account.is_unused(&sizes(), now + Duration::from_secs(1)));
         let mut state = State::default();
         let free = QuotaOpts { rate: 0, rate_bytes: 0, returns_bytes: 0, returns: 0, events_kept: true };
         let free = Sizes::of(free, None);
         for _ in 0..10_000 {
-            let admitted = state.admit(&id(9), Kind::Unasked, (1, 1 << 30), &free, PATIENCE, now);
+            let admitted = state.admit(&id(9), QuotaKind::Unasked, (1, 1 << 30), &free, PATIENCE, now);
             assert_eq!(admitted, Ok((Duration::ZERO, false)), "no bound");
         }
         assert!(state.accounts.get_mut(&id(9)).unwrap().is_unused(&free, now));
@@ -491,9 +497,10 @@ mod tests {
         let (quotas, opts) = (Quotas::default(), (OPTS, Some(DAY)));
         let first = id(1);
         // Empties the bucket.
-        assert!(quotas.admit(&first, Kind::Event, (160, 1), opts, (false, || ())).await.is_ok());
+        assert!(quotas.admit(&first, QuotaKind::Event, (160, 1), opts, (false, || ())).await.is_ok());
         let given_back = std::cell::Cell::new(0);
-        let ask = || quotas.admit(&first, Kind::Event, (1, 1), opts, (true, || given_back.set(given_back.get() + 1)));
+        let ask =
+            || quotas.admit(&first, QuotaKind::Event, (1, 1), opts, (true, || given_back.set(given_back.get() + 1)));
         let done = futures_util::future::join_all((0..=HEAVY_WAITING_OF_ONE).map(|_| ask())).await;
         assert_eq!(done.iter().filter(|done| done.is_ok()).count(), HEAVY_WAITING_OF_ONE);
         assert_eq!(given_back.get(), HEAVY_WAITING_OF_ONE, "who waits keeps no large request waiting");

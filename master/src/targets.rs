@@ -6,11 +6,12 @@
 use std::sync::Arc;
 
 use brine_protocol::ids::MinionId;
+use brine_protocol::keys::KeyState;
 use brine_protocol::target::{Resolved, Target, TargetError, TargetType};
 use brine_protocol::value::Value;
 
 use crate::fault::Fault;
-use crate::keys::{KeyState, MinionKeys};
+use crate::keys::MinionKeys;
 use crate::live_settings::SharedSettings;
 use crate::minion_data::MinionData;
 

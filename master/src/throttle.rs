@@ -8,7 +8,7 @@ use brine_protocol::value::{Value, map};
 use crate::bus::Bus;
 use crate::lanes::Turn;
 use crate::live_settings::SharedSettings;
-use crate::quotas::{Admitted, Kind, Met, Quotas};
+use crate::quotas::{Admitted, Met, QuotaKind, Quotas};
 use crate::refusals::{Refusals, Who};
 
 /// Admits what minions send.
@@ -30,7 +30,7 @@ impl Throttle {
         &self,
         id: &MinionId,
         what: &str,
-        kind: Kind,
+        kind: QuotaKind,
         amount: (u64, u64),
         turn: &mut Turn,
     ) -> Result<Admitted, Met> {
@@ -53,7 +53,7 @@ impl Throttle {
     }
 
     /// Returns whether `id` may send it now. The caller drops it if not.
-    pub(crate) fn admit_now(&self, id: &MinionId, what: &str, kind: Kind, amount: (u64, u64)) -> bool {
+    pub(crate) fn admit_now(&self, id: &MinionId, what: &str, kind: QuotaKind, amount: (u64, u64)) -> bool {
         let admitted = self.quotas.admit_now(id, kind, amount, self.live.load().quotas);
         admitted.inspect_err(|met| self.refuse(id, what, *met)).is_ok()
     }

@@ -7,7 +7,7 @@ use brine_daemon::args::DaemonArgs;
 use brine_daemon::folders::Folder;
 use brine_daemon::pidfile::PidFile;
 use brine_daemon::profile::{self, Timings};
-use brine_daemon::run::{self, Ended};
+use brine_daemon::run::{self, EndFuture};
 use brine_daemon::{ProcessError, reload};
 use brine_protocol::config::{Config, settings};
 use tokio::runtime::Builder;
@@ -23,9 +23,9 @@ const WORKER_THREADS: usize = 2;
 
 /// The program salt-minion.
 #[derive(Debug)]
-pub struct Daemon(MinionOpts);
+pub struct MinionDaemon(MinionOpts);
 
-impl run::Daemon for Daemon {
+impl run::Daemon for MinionDaemon {
     const NAME: &'static str = "salt-minion";
     const ABOUT: &'static str = "Runs a Salt minion: takes jobs from its master and runs them in sandboxes";
 
@@ -102,7 +102,7 @@ impl run::RunningDaemon for RunningMinion {
         format!("{} of {}", self.opts.id, self.opts.master.request_endpoint())
     }
 
-    fn ended(&mut self) -> Ended {
+    fn ended(&mut self) -> EndFuture {
         let task = self.task.take().expect("called once");
         Box::pin(async {
             match task.await {
@@ -130,7 +130,7 @@ impl run::RunningDaemon for RunningMinion {
         self.profiler.begin();
     }
 
-    async fn stop(self, ended: Ended) -> Result<(), ProcessError> {
+    async fn stop(self, ended: EndFuture) -> Result<(), ProcessError> {
         let _ = self.stop.send(());
         ended.await
     }

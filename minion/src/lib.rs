@@ -42,4 +42,4 @@ pub mod returns;
 mod spare_files;
 mod text_file;
 
-pub use daemon::Daemon;
+pub use daemon::MinionDaemon;

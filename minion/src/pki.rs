@@ -9,7 +9,8 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use brine_protocol::keys::{KeyError, PrivateKey, PublicKey, write_file};
+use brine_protocol::files::write_synced;
+use brine_protocol::keys::{KeyError, PrivateKey, PublicKey};
 use tracing::info;
 
 /// Upper bound on the bytes of `minion.pub`.
@@ -123,7 +124,7 @@ impl Pki {
     pub fn trust_master(&self, key: &PublicKey) -> Result<(), PkiError> {
         let path = self.master_path();
         info!("trusting the master's key {} from now on ({})", key.fingerprint(), path.display());
-        write_file(&path, key.clean_pem().as_bytes(), 0o644).map_err(|source| PkiError::Folder {
+        write_synced(&path, key.clean_pem().as_bytes(), 0o644).map_err(|source| PkiError::Folder {
             path: self.dir.clone(),
             what: "written to",
             source,

@@ -139,7 +139,7 @@ macro_rules! checked_text {
 checked_text! {
     /// A minion's id (§3.8): one file name of at most 255 bytes. Salt also accepts control characters. They are refused
     /// here, because ids are part of event tags, which end at a blank line, and of log lines.
-    MinionId, "minion id", check_minion_id
+    MinionId, "minion id", check_file_name
 }
 checked_text! {
     /// A job id (§9.1): 20 digits, optionally followed by `_` and a suffix of ASCII letters, digits, `-` and `_`.
@@ -151,41 +151,27 @@ checked_text! {
 }
 checked_text! {
     /// A file server environment: one file name.
-    Saltenv, "environment", check_saltenv
+    Saltenv, "environment", check_file_name
 }
 checked_text! {
     /// An event's tag: not empty, one line, at most 2 KiB.
     EventTag, "event tag", check_tag
 }
 
+/// Fails with the reason of the first condition that holds.
+fn refuse_if(conditions: &[(bool, &'static str)]) -> Result<(), &'static str> {
+    conditions.iter().find(|(holds, _)| *holds).map_or(Ok(()), |(_, why)| Err(*why))
+}
+
 fn check_file_name(text: &str) -> Result<(), &'static str> {
-    if text.is_empty() {
-        return Err("it is empty");
-    }
-    if text.len() > 255 {
-        return Err("it is longer than 255 bytes");
-    }
-    if text == "." || text == ".." {
-        return Err("it names a directory");
-    }
-    if text.contains(['/', '\\']) {
-        return Err("it has a slash");
-    }
-    if text.contains('\0') {
-        return Err("it has a null byte");
-    }
-    if text.chars().any(char::is_control) {
-        return Err("it has a control character");
-    }
-    Ok(())
-}
-
-fn check_minion_id(text: &str) -> Result<(), &'static str> {
-    check_file_name(text)
-}
-
-fn check_saltenv(text: &str) -> Result<(), &'static str> {
-    check_file_name(text)
+    refuse_if(&[
+        (text.is_empty(), "it is empty"),
+        (text.len() > 255, "it is longer than 255 bytes"),
+        (text == "." || text == "..", "it names a directory"),
+        (text.contains(['/', '\\']), "it has a slash"),
+        (text.contains('\0'), "it has a null byte"),
+        (text.chars().any(char::is_control), "it has a control character"),
+    ])
 }
 
 fn check_jid(text: &str) -> Result<(), &'static str> {
@@ -206,21 +192,13 @@ fn check_jid(text: &str) -> Result<(), &'static str> {
 }
 
 fn check_path(text: &str) -> Result<(), &'static str> {
-    if text.is_empty() {
-        return Err("it is empty");
-    }
-    if text.len() > 4096 {
-        return Err("it is longer than 4096 bytes");
-    }
-    if text.starts_with('/') {
-        return Err("it is absolute");
-    }
-    if text.contains('\0') {
-        return Err("it has a null byte");
-    }
-    if text.contains('\\') {
-        return Err("it has a backslash");
-    }
+    refuse_if(&[
+        (text.is_empty(), "it is empty"),
+        (text.len() > 4096, "it is longer than 4096 bytes"),
+        (text.starts_with('/'), "it is absolute"),
+        (text.contains('\0'), "it has a null byte"),
+        (text.contains('\\'), "it has a backslash"),
+    ])?;
     for part in text.split('/') {
         match part {
             "" => return Err("it has an empty part"),
@@ -233,19 +211,12 @@ fn check_path(text: &str) -> Result<(), &'static str> {
 }
 
 fn check_tag(text: &str) -> Result<(), &'static str> {
-    if text.is_empty() {
-        return Err("it is empty");
-    }
-    if text.len() > 2048 {
-        return Err("it is longer than 2048 bytes");
-    }
-    if text.contains('\0') {
-        return Err("it has a null byte");
-    }
-    if text.chars().any(char::is_control) {
-        return Err("it has a control character");
-    }
-    Ok(())
+    refuse_if(&[
+        (text.is_empty(), "it is empty"),
+        (text.len() > 2048, "it is longer than 2048 bytes"),
+        (text.contains('\0'), "it has a null byte"),
+        (text.chars().any(char::is_control), "it has a control character"),
+    ])
 }
 
 impl Saltenv {

@@ -9,7 +9,8 @@
 //! * [`envelope`], [`auth`], [`request`], [`publication`]: messages on 4506 and 4505 (§2.1, §3, §4, §5)
 //! * [`job`], [`target`], [`event`]: jobs, their targets, and the event bus (§6.2, §8, §9, §10)
 //! * [`text`]: how foreign text is displayed to people
-//! * [`trusted_path`]: opens configured files and folders without following other users' symlinks
+//! * [`trusted_path`], [`files`]: opens configured files and folders without following other users' symlinks; writes files
+//!   atomically
 //! * [`config`], [`args`], [`exit`], [`pyrepr`]: code that the programs share (§11, §12)
 //!
 //! Decoders accept hostile bytes: they are bounded, recurse only to a limit, do not allocate by a claimed length, and
@@ -24,6 +25,7 @@ pub mod crypticle;
 pub mod envelope;
 pub mod event;
 pub mod exit;
+pub mod files;
 pub mod ids;
 pub mod job;
 pub mod keys;

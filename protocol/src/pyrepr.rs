@@ -119,33 +119,7 @@ pub fn float(number: f64) -> String {
 
 /// Python's `repr` of text.
 pub fn quoted(text: &str) -> String {
-    let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push(quote);
-    for c in text.chars() {
-        match c {
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            _ if c == quote => {
-                out.push('\\');
-                out.push(c);
-            }
-            _ if is_printable(c) => out.push(c),
-            _ => {
-                let code = u32::from(c);
-                match code {
-                    0..=0xff => write!(out, "\\x{code:02x}"),
-                    0x100..=0xffff => write!(out, "\\u{code:04x}"),
-                    _ => write!(out, "\\U{code:08x}"),
-                }
-                .expect("a String can be written to");
-            }
-        }
-    }
-    out.push(quote);
-    out
+    brine_text::quoted(text, is_printable)
 }
 
 /// Python's `repr` of bytes.

@@ -17,11 +17,6 @@ impl<T: Zeroize> Secret<T> {
     pub const fn expose(&self) -> &T {
         &self.0
     }
-
-    /// The value itself, to change it in place.
-    pub const fn expose_mut(&mut self) -> &mut T {
-        &mut self.0
-    }
 }
 
 impl<T: Zeroize> fmt::Debug for Secret<T> {

@@ -12,8 +12,8 @@
 use std::{env, time::Duration};
 
 use brine_zmtp::{
-    Endpoint, Heartbeat, Limits, PubConfig, Publisher, ReqConfig, Requester, Router, RouterConfig, SubConfig, SubEvent,
-    Subscriber,
+    Endpoint, Heartbeat, PubConfig, Publisher, ReqConfig, Requester, Router, RouterConfig, SocketLimits, SubConfig,
+    SubEvent, Subscriber,
 };
 use bytes::Bytes;
 use tokio::{
@@ -97,7 +97,7 @@ async fn subscribe(endpoint: Endpoint, peers: usize) {
     for _ in 0..peers {
         let config = SubConfig {
             subscriptions: vec![Bytes::new()],
-            limits: Limits { max_queued: 16, ..Limits::default() },
+            limits: SocketLimits { max_queued: 16, ..SocketLimits::default() },
             heartbeat: Heartbeat::OFF,
             ..SubConfig::default()
         };

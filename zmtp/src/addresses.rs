@@ -14,7 +14,7 @@ use std::{
 use tokio::sync::Notify;
 use tracing::warn;
 
-use crate::{Limits, throttle::Throttle};
+use crate::{SocketLimits, throttle::Throttle};
 
 /// The connections of all addresses.
 #[derive(Debug, Clone)]
@@ -58,7 +58,7 @@ pub(crate) struct Visit {
 }
 
 impl Addresses {
-    pub(crate) fn new(limits: &Limits, who: fn(IpAddr) -> Option<IpAddr>) -> Addresses {
+    pub(crate) fn new(limits: &SocketLimits, who: fn(IpAddr) -> Option<IpAddr>) -> Addresses {
         Addresses {
             inner: Arc::new(Inner {
                 who,
@@ -197,11 +197,11 @@ mod tests {
     }
 
     fn addresses(half_open: usize, silent: usize, connections: usize) -> Addresses {
-        let limits = Limits {
+        let limits = SocketLimits {
             max_half_open_per_address: half_open,
             max_silent_per_address: silent,
             max_connections_per_address: connections,
-            ..Limits::default()
+            ..SocketLimits::default()
         };
         Addresses::new(&limits, site)
     }

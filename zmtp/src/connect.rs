@@ -9,7 +9,7 @@ use tokio::{
 };
 
 use crate::{
-    Endpoint, Heartbeat, Keepalive, Limits,
+    Endpoint, Heartbeat, Keepalive, SocketLimits,
     connection::{Connection, ConnectionConfig},
     frame::DecoderLimits,
     handshake::{HandshakeError, SocketType, handshake},
@@ -25,7 +25,7 @@ pub(crate) struct Connector {
     pub(crate) endpoint: Endpoint,
     pub(crate) socket_type: SocketType,
     pub(crate) identity: Option<Bytes>,
-    pub(crate) limits: Limits,
+    pub(crate) limits: SocketLimits,
     pub(crate) heartbeat: Heartbeat,
     pub(crate) keepalive: Keepalive,
     pub(crate) connect_timeout: Duration,

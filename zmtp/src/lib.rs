@@ -11,7 +11,7 @@
 //! - `publisher` (with `ring` and `subscriptions`), `router`: the sockets that bind.
 //! - `subscriber`, `requester` (with `connect` and `backoff`): the sockets that connect, and reconnect.
 //!
-//! [`Limits`] bounds everything that a peer can make this crate hold; every wait has a deadline. A peer that breaks a
+//! [`SocketLimits`] bounds everything that a peer can make this crate hold; every wait has a deadline. A peer that breaks a
 //! rule loses its connection and costs one counter and one log line. Other peers are not affected.
 //!
 //! ```
@@ -57,7 +57,7 @@ mod throttle;
 
 pub use backoff::Backoff;
 pub use endpoint::{Endpoint, EndpointError};
-pub use limits::{Heartbeat, Keepalive, Limits};
+pub use limits::{Heartbeat, Keepalive, SocketLimits};
 pub use publisher::{PubConfig, PubStats, Publisher};
 pub use requester::{ReqConfig, RequestError, Requester};
 pub use router::{Gone, Incoming, PeerInfo, Reply, Router, RouterConfig, RouterStats};

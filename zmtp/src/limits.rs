@@ -42,7 +42,7 @@ pub(crate) const MIN_WRITE_RATE: usize = 4 << 10;
 
 /// The limits of one socket. `Default` uses the constants of this file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Limits {
+pub struct SocketLimits {
     /// Bytes of a message, all frames together, until the application has called
     /// [`Reply::authenticated`](crate::Reply::authenticated) for the connection. ROUTER only.
     pub max_message_unauthenticated: usize,
@@ -86,9 +86,9 @@ pub struct Limits {
     pub min_write_rate: usize,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
+impl Default for SocketLimits {
+    fn default() -> SocketLimits {
+        SocketLimits {
             max_message_unauthenticated: MAX_MESSAGE_UNAUTHENTICATED,
             max_message: MAX_MESSAGE,
             max_frames: MAX_FRAMES,

@@ -24,7 +24,7 @@ use tokio::{
 use tracing::{debug, warn};
 
 use crate::{
-    BindError, Endpoint, Keepalive, Limits,
+    BindError, Endpoint, Keepalive, SocketLimits,
     addresses::{Addresses, Visit},
     handshake::{Established, SocketType, handshake},
     stream::Stream,
@@ -71,7 +71,7 @@ pub(crate) struct Counters {
 #[derive(Debug, Clone)]
 pub(crate) struct ListenerConfig {
     pub(crate) socket_type: SocketType,
-    pub(crate) limits: Limits,
+    pub(crate) limits: SocketLimits,
     pub(crate) keepalive: Keepalive,
     /// The unit that counts as one address; `None` is exempt from the limits by address.
     pub(crate) who: fn(IpAddr) -> Option<IpAddr>,
@@ -288,7 +288,7 @@ mod tests {
         let address = ("127.0.0.1", bound.endpoint.port().unwrap());
         let config = ListenerConfig {
             socket_type: SocketType::Pub,
-            limits: Limits { max_half_open_per_address: 2, ..Limits::default() },
+            limits: SocketLimits { max_half_open_per_address: 2, ..SocketLimits::default() },
             keepalive: Keepalive::default(),
             // In this test, loopback is not exempt.
             who: Some,
@@ -328,7 +328,7 @@ mod tests {
         fn everybody(address: IpAddr) -> Option<IpAddr> {
             Some(address)
         }
-        let limits = Limits { max_silent_per_address: MAX, ..Limits::default() };
+        let limits = SocketLimits { max_silent_per_address: MAX, ..SocketLimits::default() };
         let local = Endpoint::tcp("127.0.0.1", 0);
         let config = PubConfig { limits: limits.clone(), ..PubConfig::default() };
         let publisher = Publisher::bind_for(&local, config, everybody).await.unwrap();

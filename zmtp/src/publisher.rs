@@ -16,7 +16,7 @@ use tokio::{
 use tracing::{debug, warn};
 
 use crate::{
-    BindError, Endpoint, Frames, Heartbeat, Keepalive, Limits,
+    BindError, Endpoint, Frames, Heartbeat, Keepalive, SocketLimits,
     addresses::{Visit, site},
     budget::Budget,
     connection::{Closed, Connection, ConnectionConfig, Event},
@@ -46,7 +46,7 @@ const SUBSCRIBE_OVERHEAD: usize = 10;
 #[derive(Debug, Clone)]
 pub struct PubConfig {
     /// The limits on peers.
-    pub limits: Limits,
+    pub limits: SocketLimits,
     /// PING and PONG.
     pub heartbeat: Heartbeat,
     /// TCP keepalive.
@@ -60,7 +60,7 @@ pub struct PubConfig {
 impl Default for PubConfig {
     fn default() -> PubConfig {
         PubConfig {
-            limits: Limits::default(),
+            limits: SocketLimits::default(),
             heartbeat: Heartbeat::default(),
             keepalive: Keepalive::default(),
             hwm: 1000,

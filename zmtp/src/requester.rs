@@ -15,7 +15,7 @@ use tokio::{
 };
 
 use crate::{
-    Backoff, Endpoint, Heartbeat, Keepalive, Limits,
+    Backoff, Endpoint, Heartbeat, Keepalive, SocketLimits,
     connect::Connector,
     connection::{Closed, Connection, Event},
     frame::encode_message,
@@ -27,7 +27,7 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct ReqConfig {
     /// The limits on the peer.
-    pub limits: Limits,
+    pub limits: SocketLimits,
     /// The wait before connecting again within one request.
     pub backoff: Backoff,
     /// TCP keepalive.
@@ -44,7 +44,7 @@ impl Default for ReqConfig {
     /// Reconnects after 0.1 to 5 seconds: Salt's REQ uses libzmq's first wait of 100 ms and RECONNECT_IVL_MAX 5000.
     fn default() -> ReqConfig {
         ReqConfig {
-            limits: Limits::default(),
+            limits: SocketLimits::default(),
             backoff: Backoff { initial: Duration::from_millis(100), max: Duration::from_secs(5), randomize: false },
             keepalive: Keepalive::default(),
             heartbeat: Heartbeat::default(),

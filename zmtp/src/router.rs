@@ -21,7 +21,7 @@ use tokio::{
 use tracing::{debug, warn};
 
 use crate::{
-    BindError, Endpoint, Frames, Heartbeat, Keepalive, Limits,
+    BindError, Endpoint, Frames, Heartbeat, Keepalive, SocketLimits,
     addresses::{Visit, site},
     budget::Budget,
     connection::{Closed, Connection, ConnectionConfig, Event},
@@ -44,7 +44,7 @@ const PER_ADDRESS: usize = 4;
 #[derive(Debug, Clone)]
 pub struct RouterConfig {
     /// The limits on peers.
-    pub limits: Limits,
+    pub limits: SocketLimits,
     /// PING and PONG.
     pub heartbeat: Heartbeat,
     /// TCP keepalive.
@@ -59,7 +59,7 @@ pub struct RouterConfig {
 impl Default for RouterConfig {
     fn default() -> RouterConfig {
         RouterConfig {
-            limits: Limits::default(),
+            limits: SocketLimits::default(),
             heartbeat: Heartbeat::default(),
             keepalive: Keepalive::default(),
             backlog: 1000,
@@ -315,7 +315,7 @@ impl Reply {
         self.peer.lock_answers().gone
     }
 
-    /// Marks the peer as authenticated: raises the connection's limit on messages to [`Limits::max_message`], beginning
+    /// Marks the peer as authenticated: raises the connection's limit on messages to [`SocketLimits::max_message`], beginning
     /// with the next message.
     pub fn authenticated(&self) {
         self.peer.authenticated.store(true, Ordering::Release);

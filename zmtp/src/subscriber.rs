@@ -10,7 +10,7 @@ use tokio::{
 };
 
 use crate::{
-    Backoff, Endpoint, Frames, Heartbeat, Keepalive, Limits,
+    Backoff, Endpoint, Frames, Heartbeat, Keepalive, SocketLimits,
     connect::Connector,
     connection::{Closed, Connection, Event},
     frame::{Command, encode_message},
@@ -31,7 +31,7 @@ pub struct SubConfig {
     /// The wait before connecting again.
     pub backoff: Backoff,
     /// The limits on the peer.
-    pub limits: Limits,
+    pub limits: SocketLimits,
     /// PING and PONG.
     pub heartbeat: Heartbeat,
     /// TCP keepalive.
@@ -46,7 +46,7 @@ impl Default for SubConfig {
             subscriptions: Vec::new(),
             identity: None,
             backoff: Backoff::default(),
-            limits: Limits::default(),
+            limits: SocketLimits::default(),
             heartbeat: Heartbeat::default(),
             keepalive: Keepalive::default(),
             connect_timeout: Duration::from_secs(10),

@@ -6,7 +6,7 @@ mod common;
 use std::time::Duration;
 
 use brine_zmtp::{
-    Heartbeat, Limits, PubConfig, Publisher, Router, RouterConfig,
+    Heartbeat, PubConfig, Publisher, Router, RouterConfig, SocketLimits,
     frame::{Command, Decoded, encode_command, encode_message},
 };
 use bytes::Bytes;
@@ -33,7 +33,7 @@ fn long_frame(flags: u8, length: u64) -> Vec<u8> {
 #[tokio::test]
 async fn who_does_not_speak_zmtp_is_closed_at_once() {
     // The connection is not closed by the deadline, which is later than the test's.
-    let mut router = router(Limits { handshake: 2 * DEADLINE, ..Limits::default() }).await;
+    let mut router = router(SocketLimits { handshake: 2 * DEADLINE, ..SocketLimits::default() }).await;
     let mut curve = greeting(1);
     curve[12..17].copy_from_slice(b"CURVE");
     let openings = [
@@ -58,7 +58,7 @@ async fn who_does_not_speak_zmtp_is_closed_at_once() {
 #[tokio::test]
 async fn a_handshake_that_is_not_ready_is_closed_at_once() {
     // The connection is not closed by the deadline, which is later than the test's.
-    let mut router = router(Limits { handshake: 2 * DEADLINE, ..Limits::default() }).await;
+    let mut router = router(SocketLimits { handshake: 2 * DEADLINE, ..SocketLimits::default() }).await;
     let endless = [b"\x04\xff\x05READY".to_vec(), b"\x01a\0\0\0\0".repeat(41), vec![0; 3]].concat();
     for second in [
         // Another command than READY.
@@ -86,7 +86,7 @@ async fn a_handshake_that_is_not_ready_is_closed_at_once() {
 
 #[tokio::test]
 async fn the_wrong_kind_of_socket_is_told() {
-    let publisher = publisher(Limits::default()).await;
+    let publisher = publisher(SocketLimits::default()).await;
     let mut peer = Raw::connect(publisher.endpoint()).await;
     peer.send(&greeting(1)).await;
     peer.send(&ready("REQ")).await;
@@ -99,7 +99,7 @@ async fn the_wrong_kind_of_socket_is_told() {
 
 #[tokio::test]
 async fn one_deadline_holds_for_the_whole_handshake() {
-    let mut router = router(Limits { handshake: Duration::from_millis(900), ..Limits::default() }).await;
+    let mut router = router(SocketLimits { handshake: Duration::from_millis(900), ..SocketLimits::default() }).await;
     let started = std::time::Instant::now();
     // A peer that sends nothing; one that sends only a greeting; one that sends a byte now and then.
     let mut silent = Raw::connect(router.endpoint()).await;
@@ -124,7 +124,7 @@ async fn one_deadline_holds_for_the_whole_handshake() {
 
 #[tokio::test]
 async fn frames_over_the_limits_are_refused_by_their_header() {
-    let limits = Limits { max_message_unauthenticated: 1000, max_frames: 4, ..Limits::default() };
+    let limits = SocketLimits { max_message_unauthenticated: 1000, max_frames: 4, ..SocketLimits::default() };
     let mut router = router(limits).await;
     for bytes in [
         long_frame(0, u64::MAX),
@@ -149,7 +149,7 @@ async fn frames_over_the_limits_are_refused_by_their_header() {
 
 #[tokio::test]
 async fn malformed_commands_are_refused_and_unknown_ones_ignored() {
-    let mut router = router(Limits::default()).await;
+    let mut router = router(SocketLimits::default()).await;
     for body in [
         &b""[..],
         b"\0",
@@ -182,7 +182,7 @@ async fn malformed_commands_are_refused_and_unknown_ones_ignored() {
 
 #[tokio::test]
 async fn messages_of_other_shapes_are_dropped_and_counted() {
-    let mut router = router(Limits::default()).await;
+    let mut router = router(SocketLimits::default()).await;
     let mut peer = Raw::peer(router.endpoint(), "DEALER", 1).await;
     for message in
         [&["payload"][..], &[""], &["x", "payload"], &["", "payload", ""], &["", "", "payload"], &["", "", ""]]
@@ -197,7 +197,7 @@ async fn messages_of_other_shapes_are_dropped_and_counted() {
 
 #[tokio::test]
 async fn the_limit_rises_when_the_peer_is_known() {
-    let limits = Limits { max_message_unauthenticated: 1000, max_message: 5000, ..Limits::default() };
+    let limits = SocketLimits { max_message_unauthenticated: 1000, max_message: 5000, ..SocketLimits::default() };
     let mut router = router(limits).await;
     let mut known = Raw::peer(router.endpoint(), "REQ", 1).await;
     known.send(&encode_message(&[Bytes::new(), Bytes::from(vec![1; 1000])])).await;
@@ -222,7 +222,7 @@ async fn the_limit_rises_when_the_peer_is_known() {
 #[tokio::test]
 async fn strangers_hold_a_bounded_amount_together() {
     const MESSAGE: u64 = 100 << 10;
-    let limits = Limits { max_buffered_unauthenticated: 150 << 10, ..Limits::default() };
+    let limits = SocketLimits { max_buffered_unauthenticated: 150 << 10, ..SocketLimits::default() };
     let mut router = router(limits).await;
     let almost = vec![0; MESSAGE as usize - 1];
     let mut one = Raw::peer(router.endpoint(), "REQ", 1).await;
@@ -251,7 +251,7 @@ async fn strangers_hold_a_bounded_amount_together() {
 
 #[tokio::test]
 async fn a_peer_that_pipelines_waits_for_its_answers() {
-    let mut router = router(Limits { max_pipeline: 4, ..Limits::default() }).await;
+    let mut router = router(SocketLimits { max_pipeline: 4, ..SocketLimits::default() }).await;
     let mut peer = Raw::peer(router.endpoint(), "DEALER", 1).await;
     for _ in 0..20 {
         peer.send(b"\x01\0\0\x01x").await;
@@ -275,7 +275,7 @@ async fn a_peer_that_pipelines_waits_for_its_answers() {
 
 #[tokio::test]
 async fn a_peer_that_never_reads_its_replies_is_dropped() {
-    let limits = Limits { max_pipeline: 4, write_stall: Duration::from_millis(300), ..Limits::default() };
+    let limits = SocketLimits { max_pipeline: 4, write_stall: Duration::from_millis(300), ..SocketLimits::default() };
     let mut router = router(limits).await;
     let mut peer = Raw::peer(router.endpoint(), "DEALER", 1).await;
     for _ in 0..4 {
@@ -292,7 +292,7 @@ async fn a_peer_that_never_reads_its_replies_is_dropped() {
 #[tokio::test]
 async fn replies_that_nobody_reads_hold_back_the_next_requests() {
     const COUNT: usize = 200;
-    let mut router = router(Limits { max_pipeline: 4, ..Limits::default() }).await;
+    let mut router = router(SocketLimits { max_pipeline: 4, ..SocketLimits::default() }).await;
     let mut peer = Raw::peer(router.endpoint(), "DEALER", 1).await;
     for _ in 0..COUNT {
         peer.send(b"\x01\0\0\x01x").await;
@@ -314,7 +314,7 @@ async fn replies_that_nobody_reads_hold_back_the_next_requests() {
 
 #[tokio::test]
 async fn a_flood_of_pings_to_which_nobody_listens_ends() {
-    let limits = Limits { write_stall: Duration::from_millis(300), ..Limits::default() };
+    let limits = SocketLimits { write_stall: Duration::from_millis(300), ..SocketLimits::default() };
     let mut router = router(limits).await;
     let mut peer = Raw::peer(router.endpoint(), "REQ", 1).await;
     let pings = encode_command(&Command::Ping { ttl: 0, context: Bytes::from("0123456789abcdef") }).repeat(1000);
@@ -327,7 +327,7 @@ async fn a_flood_of_pings_to_which_nobody_listens_ends() {
 /// More PINGs in one read than PONGs that may wait.
 #[tokio::test]
 async fn a_burst_of_pings_is_answered_to_the_last() {
-    let router = router(Limits::default()).await;
+    let router = router(SocketLimits::default()).await;
     let mut peer = Raw::peer(router.endpoint(), "REQ", 1).await;
     let pings: Vec<u8> = (0..1000u32)
         .flat_map(|number| {
@@ -344,7 +344,7 @@ async fn a_burst_of_pings_is_answered_to_the_last() {
 
 #[tokio::test]
 async fn subscription_floods_are_refused() {
-    let limits = Limits { max_subscriptions: 100, max_subscription_len: 64, ..Limits::default() };
+    let limits = SocketLimits { max_subscriptions: 100, max_subscription_len: 64, ..SocketLimits::default() };
     let publisher = publisher(limits).await;
     let mut honest = Raw::peer(publisher.endpoint(), "SUB", 1).await;
     honest.command(Command::Subscribe(Bytes::from(vec![b'h'; 64]))).await;
@@ -389,7 +389,7 @@ async fn subscription_floods_are_refused() {
 #[tokio::test]
 async fn subscriptions_of_all_peers_share_a_budget() {
     const PEERS: usize = 60;
-    let limits = Limits { max_subscribed: 64 << 10, ..Limits::default() };
+    let limits = SocketLimits { max_subscribed: 64 << 10, ..SocketLimits::default() };
     let publisher = publisher(limits.clone()).await;
     let mut honest = Raw::peer(publisher.endpoint(), "SUB", 1).await;
     for topic in ["0123456789".repeat(4), "9876543210".repeat(4), "broadcast".to_owned()] {
@@ -438,7 +438,7 @@ async fn subscriptions_of_all_peers_share_a_budget() {
 #[tokio::test]
 async fn replies_that_nobody_reads_count_as_held() {
     const REPLY: usize = 4 << 20;
-    let limits = Limits { max_buffered_unauthenticated: 24 << 20, ..Limits::default() };
+    let limits = SocketLimits { max_buffered_unauthenticated: 24 << 20, ..SocketLimits::default() };
     let mut router = router(limits.clone()).await;
     let mut peers = Vec::new();
     for _ in 0..10 {
@@ -461,7 +461,7 @@ async fn replies_that_nobody_reads_count_as_held() {
 /// The sender of a message that is too long gets a reply on the same connection, which stays open.
 #[tokio::test]
 async fn a_request_that_is_too_long_is_answered_where_the_router_has_an_answer() {
-    let limits = Limits { max_message_unauthenticated: 1000, ..Limits::default() };
+    let limits = SocketLimits { max_message_unauthenticated: 1000, ..SocketLimits::default() };
     let too_long = |length: u64, max: usize| Bytes::from(format!("{length} of {max}"));
     let config =
         RouterConfig { limits, heartbeat: Heartbeat::OFF, too_long: Some(too_long), ..RouterConfig::default() };
@@ -488,7 +488,7 @@ async fn a_request_that_is_too_long_is_answered_where_the_router_has_an_answer()
 
 #[tokio::test]
 async fn a_subscriber_that_takes_nothing_is_dropped_in_the_end() {
-    let limits = Limits { write_stall: Duration::from_millis(300), ..Limits::default() };
+    let limits = SocketLimits { write_stall: Duration::from_millis(300), ..SocketLimits::default() };
     let publisher = publisher(limits).await;
     let mut stuck = Raw::peer(publisher.endpoint(), "SUB", 1).await;
     stuck.command(Command::Subscribe(Bytes::new())).await;
@@ -504,7 +504,7 @@ async fn a_subscriber_that_takes_nothing_is_dropped_in_the_end() {
 
 #[tokio::test]
 async fn connections_over_the_limit_are_closed_at_once() {
-    let mut router = router(Limits { max_connections: 3, ..Limits::default() }).await;
+    let mut router = router(SocketLimits { max_connections: 3, ..SocketLimits::default() }).await;
     let mut kept = Vec::new();
     for _ in 0..3 {
         kept.push(Raw::peer(router.endpoint(), "REQ", 1).await);
@@ -521,7 +521,7 @@ async fn connections_over_the_limit_are_closed_at_once() {
 /// Everything that a peer sends, cut off at every byte.
 #[tokio::test]
 async fn peers_that_leave_at_any_moment_leave_nothing_behind() {
-    let mut router = router(Limits::default()).await;
+    let mut router = router(SocketLimits::default()).await;
     let config = PubConfig { heartbeat: Heartbeat::default(), ..PubConfig::default() };
     let publisher = Publisher::bind(&any_port(), config).await.unwrap();
     let ping = encode_command(&Command::Ping { ttl: 0, context: Bytes::from("context") });
@@ -543,7 +543,7 @@ async fn peers_that_leave_at_any_moment_leave_nothing_behind() {
 
 #[tokio::test]
 async fn a_thousand_peers_that_say_anything() {
-    let mut router = router(Limits::default()).await;
+    let mut router = router(SocketLimits::default()).await;
     for seed in 0..1000u64 {
         let mut peer = Raw::connect(router.endpoint()).await;
         // A xorshift generator with a fixed sequence.

@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use brine_zmtp::Limits;
+use brine_zmtp::SocketLimits;
 use common::*;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpSocket;
@@ -42,7 +42,7 @@ impl Subscriber for CountWarnings {
 #[tokio::test]
 async fn accepting_pauses_when_there_are_no_files() {
     tracing::subscriber::set_global_default(CountWarnings).unwrap();
-    let mut router = router(Limits::default()).await;
+    let mut router = router(SocketLimits::default()).await;
     let address = ([127, 0, 0, 1], router.endpoint().port().unwrap()).into();
     let socket = TcpSocket::new_v4().unwrap();
 

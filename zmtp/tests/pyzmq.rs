@@ -49,7 +49,7 @@ async fn router_takes_peers_with_the_same_identity_and_answers_each() {
     if skip_pyzmq() {
         return;
     }
-    let mut router = router(brine_zmtp::Limits::default()).await;
+    let mut router = router(brine_zmtp::SocketLimits::default()).await;
     let program = r"
 peers = [sock(zmq.REQ, IDENTITY=b'salt-req/minion/m1/1/1') for _ in range(3)]
 for number, peer in enumerate(peers):
@@ -77,7 +77,7 @@ async fn router_answers_dealers_that_pipeline() {
     if skip_pyzmq() {
         return;
     }
-    let router = router(brine_zmtp::Limits::default()).await;
+    let router = router(brine_zmtp::SocketLimits::default()).await;
     let program = r"
 dealer = sock(zmq.DEALER)
 dealer.connect(endpoint)
@@ -99,8 +99,8 @@ async fn our_pong_answers_libzmq() {
     if skip_pyzmq() {
         return;
     }
-    let router = router(brine_zmtp::Limits::default()).await;
-    let publisher = publisher(brine_zmtp::Limits::default()).await;
+    let router = router(brine_zmtp::SocketLimits::default()).await;
+    let publisher = publisher(brine_zmtp::SocketLimits::default()).await;
     let program = r"
 from zmq.utils.monitor import recv_monitor_message
 beat = dict(HEARTBEAT_IVL=50, HEARTBEAT_TIMEOUT=800, HEARTBEAT_TTL=900)

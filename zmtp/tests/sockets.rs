@@ -5,8 +5,8 @@ mod common;
 use std::time::Duration;
 
 use brine_zmtp::{
-    Backoff, BindError, Endpoint, Gone, Heartbeat, Limits, PubConfig, Publisher, ReqConfig, RequestError, Requester,
-    Router, RouterConfig, SubConfig, SubEvent, Subscriber,
+    Backoff, BindError, Endpoint, Gone, Heartbeat, PubConfig, Publisher, ReqConfig, RequestError, Requester, Router,
+    RouterConfig, SocketLimits, SubConfig, SubEvent, Subscriber,
     frame::{Command, Decoded},
 };
 use bytes::Bytes;
@@ -49,7 +49,7 @@ async fn requests_of_every_size_over_tcp_and_ipc() {
 
 #[tokio::test]
 async fn a_late_reply_is_never_taken_for_the_next() {
-    let mut router = router(Limits::default()).await;
+    let mut router = router(SocketLimits::default()).await;
     let mut requester = requester(router.endpoint());
     let error = requester.request(Bytes::from("one"), short()).await.unwrap_err();
     assert!(matches!(error, RequestError::Timeout { .. }));
@@ -71,7 +71,7 @@ async fn a_late_reply_is_never_taken_for_the_next() {
 
 #[tokio::test]
 async fn a_request_that_was_given_up_is_forgotten() {
-    let mut router = router(Limits::default()).await;
+    let mut router = router(SocketLimits::default()).await;
     let mut requester = requester(router.endpoint());
     let one = tokio::select! {
         _ = requester.request(Bytes::from("one"), DEADLINE) => panic!("nobody answers"),
@@ -123,7 +123,7 @@ async fn a_malformed_reply_is_an_error() {
 
 #[tokio::test]
 async fn a_server_that_closes_is_an_error_at_once_and_the_next_request_connects_again() {
-    let mut first = router(Limits::default()).await;
+    let mut first = router(SocketLimits::default()).await;
     let endpoint = first.endpoint().clone();
     let mut requester = requester(&endpoint);
     let asking = tokio::spawn(async move {
@@ -146,7 +146,7 @@ async fn a_server_that_closes_is_an_error_at_once_and_the_next_request_connects_
 
 #[tokio::test]
 async fn nobody_listens() {
-    let endpoint = router(Limits::default()).await.endpoint().clone();
+    let endpoint = router(SocketLimits::default()).await.endpoint().clone();
     let error = requester(&endpoint).request(Bytes::new(), short()).await.unwrap_err().to_string();
     assert!(error.contains("cannot connect: Connection refused"), "{error}");
     let endpoint = Endpoint::tcp("no-such-host.invalid", 4506);
@@ -158,7 +158,7 @@ async fn nobody_listens() {
 async fn a_server_that_never_shakes_hands_is_given_up() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = Endpoint::tcp("127.0.0.1", listener.local_addr().unwrap().port());
-    let limits = Limits { handshake: short(), ..Limits::default() };
+    let limits = SocketLimits { handshake: short(), ..SocketLimits::default() };
     let config = SubConfig { limits, backoff: QUICK_BACKOFF, ..SubConfig::default() };
     let mut subscriber = Subscriber::connect(endpoint, config);
     let SubEvent::Disconnected { reason } = within(subscriber.recv()).await else { panic!() };
@@ -170,7 +170,7 @@ async fn a_server_that_never_shakes_hands_is_given_up() {
 
 #[tokio::test]
 async fn the_source_address_is_used() {
-    let mut router = router(Limits::default()).await;
+    let mut router = router(SocketLimits::default()).await;
     let port = router.endpoint().port().unwrap();
     let mut requester = requester(&format!("tcp://127.0.0.2:0;127.0.0.1:{port}").parse().unwrap());
     let asking = tokio::spawn(async move { requester.request(Bytes::new(), DEADLINE).await });
@@ -182,7 +182,7 @@ async fn the_source_address_is_used() {
 
 #[tokio::test]
 async fn subscribers_come_back_and_subscribe_again() {
-    let first = publisher(Limits::default()).await;
+    let first = publisher(SocketLimits::default()).await;
     let endpoint = first.endpoint().clone();
     let mut subscriber = subscriber(&endpoint, &["a", "b"]);
     connected(&mut subscriber).await;
@@ -280,7 +280,7 @@ async fn pings_are_answered_while_nobody_receives() {
     server.ping().await;
 
     // A server for requests that its application does not receive or answer.
-    let mut router = router(Limits { max_queued: 1, ..Limits::default() }).await;
+    let mut router = router(SocketLimits { max_queued: 1, ..SocketLimits::default() }).await;
     let mut peers = Vec::new();
     for _ in 0..3 {
         let mut peer = Raw::peer(router.endpoint(), "REQ", 1).await;
@@ -299,7 +299,7 @@ async fn peers_of_zmtp_3_0_get_subscriptions_as_messages() {
     server.handshake("PUB", 0).await;
     assert_eq!(server.message().await, frames(&["\x01a"]));
 
-    let publisher = publisher(Limits::default()).await;
+    let publisher = publisher(SocketLimits::default()).await;
     let mut peer = Raw::peer(publisher.endpoint(), "SUB", 0).await;
     peer.send(b"\0\x02\x01a").await;
     within(publisher.wait_for_subscribers(1)).await;
@@ -350,8 +350,8 @@ async fn clients_drop_a_silent_server() {
 
 #[tokio::test]
 async fn a_subscriber_that_does_not_receive_holds_a_bounded_number() {
-    let publisher = publisher(Limits::default()).await;
-    let limits = Limits { max_queued: 4, ..Limits::default() };
+    let publisher = publisher(SocketLimits::default()).await;
+    let limits = SocketLimits { max_queued: 4, ..SocketLimits::default() };
     let config = SubConfig { subscriptions: frames(&[""]), limits, ..SubConfig::default() };
     let mut subscriber = Subscriber::connect(publisher.endpoint().clone(), config);
     connected(&mut subscriber).await;
@@ -368,7 +368,7 @@ async fn a_subscriber_that_does_not_receive_holds_a_bounded_number() {
 
 #[tokio::test]
 async fn closing_a_router_lets_replies_out_and_nothing_in() {
-    let mut router = router(Limits::default()).await;
+    let mut router = router(SocketLimits::default()).await;
     let endpoint = router.endpoint().clone();
     let mut one = Raw::peer(&endpoint, "REQ", 1).await;
     let mut two = Raw::peer(&endpoint, "REQ", 1).await;
@@ -388,7 +388,7 @@ async fn closing_a_router_lets_replies_out_and_nothing_in() {
 
 #[tokio::test]
 async fn closing_ends_after_its_grace() {
-    let mut router = router(Limits::default()).await;
+    let mut router = router(SocketLimits::default()).await;
     let mut peer = Raw::peer(router.endpoint(), "REQ", 1).await;
     peer.send(b"\x01\0\0\0").await;
     let incoming = request(&mut router).await;
@@ -399,7 +399,7 @@ async fn closing_ends_after_its_grace() {
 
 #[tokio::test]
 async fn closing_a_publisher_lets_publications_out() {
-    let publisher = publisher(Limits::default()).await;
+    let publisher = publisher(SocketLimits::default()).await;
     let mut peer = Raw::peer(publisher.endpoint(), "SUB", 1).await;
     peer.command(Command::Subscribe(Bytes::new())).await;
     within(publisher.wait_for_subscribers(1)).await;
@@ -419,7 +419,7 @@ async fn closing_a_publisher_lets_publications_out() {
 
 #[tokio::test]
 async fn an_address_in_use_says_so() {
-    let router = router(Limits::default()).await;
+    let router = router(SocketLimits::default()).await;
     let error = Router::bind(router.endpoint(), RouterConfig::default()).await.unwrap_err();
     assert_eq!(error.to_string(), format!("cannot bind {}: Address already in use (os error 98)", router.endpoint()));
     let endpoint = Endpoint::tcp("no-such-host.invalid", 0);

@@ -16,7 +16,7 @@ fn zmq_message(frames: &[&str]) -> ZmqMessage {
 
 #[tokio::test]
 async fn router_answers_req() {
-    let router = router(brine_zmtp::Limits::default()).await;
+    let router = router(brine_zmtp::SocketLimits::default()).await;
     let mut req = zeromq::ReqSocket::new();
     within(req.connect(&router.endpoint().to_string())).await.unwrap();
     let echo = echo(router);
@@ -30,7 +30,7 @@ async fn router_answers_req() {
 
 #[tokio::test]
 async fn publisher_sends_sub_what_it_subscribed_to() {
-    let publisher = publisher(brine_zmtp::Limits::default()).await;
+    let publisher = publisher(brine_zmtp::SocketLimits::default()).await;
     let mut sub = zeromq::SubSocket::new();
     within(sub.connect(&publisher.endpoint().to_string())).await.unwrap();
     within(sub.subscribe("a")).await.unwrap();

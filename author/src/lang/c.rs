@@ -34,10 +34,6 @@ impl Language for C {
         "C"
     }
 
-    fn project_file(&self, dir: &Path) -> Option<PathBuf> {
-        Some(dir.join(MAIN)).filter(|path| path.is_file())
-    }
-
     fn looks_for(&self) -> &'static str {
         MAIN
     }

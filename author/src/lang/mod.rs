@@ -71,8 +71,10 @@ pub(crate) trait Language: Sync {
     fn title(&self) -> &'static str;
     /// Returns the file that identifies a folder of this language: `Cargo.toml`, `module.py`, `module.js`,
     /// `src/module.c`. None if the folder is not of this language.
-    fn project_file(&self, dir: &Path) -> Option<PathBuf>;
-    /// Returns the name of the file that [`Self::project_file`] looks for, for an error: `Cargo.toml`.
+    fn project_file(&self, dir: &Path) -> Option<PathBuf> {
+        Some(dir.join(self.looks_for())).filter(|path| path.is_file())
+    }
+    /// Returns the path in a folder that shows that the folder is of this language: `Cargo.toml`.
     fn looks_for(&self) -> &'static str;
     /// Returns the files of a new module: path in its folder, text.
     fn template(&self) -> &'static [(&'static str, &'static str)];

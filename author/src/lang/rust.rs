@@ -16,10 +16,6 @@ impl Language for Rust {
         "Rust"
     }
 
-    fn project_file(&self, dir: &Path) -> Option<PathBuf> {
-        Some(dir.join("Cargo.toml")).filter(|path| path.is_file())
-    }
-
     fn looks_for(&self) -> &'static str {
         "Cargo.toml"
     }

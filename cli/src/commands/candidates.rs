@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use crate::commandline::user_cache;
+use brine_protocol::ids::MinionId;
+use brine_protocol::keys::{KeyState, KeyStore};
 use brine_protocol::target::Glob;
 use brine_protocol::value::{self, Value, ValueExt};
 
 use super::block_on;
-use brine_client::keys::{KeyStore, Status};
 use brine_client::{ClientOpts, Job, LocalClient, RunnerClient};
 
 /// Upper bound on the wait for minions or the master after the key is pressed.
@@ -24,15 +25,16 @@ const FRESH: Duration = Duration::from_secs(300);
 const MAX_KEPT: u64 = 1 << 20;
 
 /// The ids of minions with these statuses.
-pub(super) fn ids(opts: &ClientOpts, statuses: &[Status]) -> Vec<String> {
+pub(super) fn ids(opts: &ClientOpts, statuses: &[KeyState]) -> Vec<String> {
     let store = KeyStore::new(&opts.pki_dir);
-    statuses.iter().flat_map(|status| store.list(*status).unwrap_or_default()).collect()
+    let ids = statuses.iter().flat_map(|status| store.list(*status).unwrap_or_default());
+    ids.map(MinionId::into_string).collect()
 }
 
 /// The functions of the minions that a glob matches; of any minions if the target is not a glob.
 pub(super) fn functions(opts: &ClientOpts, glob: &str) -> Vec<String> {
     read_or_find(&file(opts, "functions"), || {
-        let accepted = ids(opts, &[Status::Accepted]);
+        let accepted = ids(opts, &[KeyState::Accepted]);
         let matches = Glob::new(glob);
         let mut asked: Vec<&String> = accepted.iter().filter(|id| matches.matches(id)).collect();
         if asked.is_empty() {

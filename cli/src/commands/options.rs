@@ -8,13 +8,20 @@ use brine_protocol::secret::Secret;
 use clap::Args;
 
 use crate::Failure;
+use crate::commandline::VERSION;
 use brine_client::{ClientOpts, LogIn, login};
 
 /// The default folder of Salt's configuration.
 const CONFIG_DIR: &str = "/etc/salt";
 
-/// `-c`, and what all commands say about themselves.
+/// `-c`, and the layout and rules of all commands' lines, which clap takes from here into the command.
 #[derive(Debug, Clone, Args)]
+#[command(
+    version = VERSION,
+    help_template = "{usage-heading} {usage}\n\n{about}\n\n{all-args}",
+    infer_long_args = true,
+    args_override_self = true
+)]
 pub struct ConfigArgs {
     /// Changes nothing: errors are always told as they are.
     #[arg(long = "hard-crash", hide = true)]

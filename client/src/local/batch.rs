@@ -12,7 +12,7 @@ use super::trimmed;
 use super::waiter::{News, Step, Waiter};
 use super::{Job, LocalClient, MinionReturn};
 use crate::ClientError;
-use crate::bus::Bus;
+use crate::bus::BusSubscription;
 
 /// An event of a batch.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,7 +28,7 @@ pub enum BatchEvent {
 /// A running batch.
 pub struct Batch<'a> {
     client: &'a LocalClient,
-    bus: Bus,
+    bus: BusSubscription,
     job: Job,
     slots: Slots,
     /// One waiter for each publication.
@@ -47,7 +47,7 @@ impl LocalClient {
         minions: Vec<String>,
         options: BatchOptions,
     ) -> Result<Batch<'_>, ClientError> {
-        let bus = Bus::connect(self.opts.bus_socket()).await?;
+        let bus = BusSubscription::connect(self.opts.bus_socket()).await?;
         let job = Job { jid: Jid::now().to_string(), tgt_type: "list".to_owned(), ..job.clone() };
         let slots = Slots::new(minions, options);
         Ok(Batch { client: self, bus, job, slots, waiters: Vec::new(), events: VecDeque::new() })

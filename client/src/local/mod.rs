@@ -8,14 +8,16 @@ mod waiter;
 use std::collections::{HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
+use brine_protocol::ids::MinionId;
+use brine_protocol::keys::{KeyState, KeyStore};
 use brine_protocol::secret::Secret;
 use brine_protocol::value::{self, Value, ValueExt};
 
-use crate::bus::Bus;
+use crate::bus::BusSubscription;
 use crate::local_key::LocalKey;
 use crate::presence::Presence;
 use crate::request::Requests;
-use crate::{ClientError, ClientOpts, LogIn, keys};
+use crate::{ClientError, ClientOpts, LogIn};
 use waiter::{News, Step, Waiter};
 
 pub use batch::{Batch, BatchEvent};
@@ -147,7 +149,7 @@ impl LocalClient {
     /// # Errors
     /// When the master cannot be reached or refuses, or no minion matches.
     pub async fn cmd_async(&self, job: &Job) -> Result<Published, ClientError> {
-        Bus::probe(self.opts.bus_socket()).await?;
+        BusSubscription::probe(self.opts.bus_socket()).await?;
         self.publish(job).await
     }
 
@@ -156,7 +158,7 @@ impl LocalClient {
     /// # Errors
     /// As [`LocalClient::cmd_async`].
     pub async fn cmd_iter(&self, job: &Job) -> Result<Returns<'_>, ClientError> {
-        let bus = Bus::connect(self.opts.bus_socket()).await?;
+        let bus = BusSubscription::connect(self.opts.bus_socket()).await?;
         let published = self.publish(job).await?;
         let timeout = self.timeout(job);
         let waiter = Waiter::new(&published, timeout, self.opts.gather_job_timeout, Instant::now());
@@ -211,10 +213,13 @@ impl LocalClient {
     /// does not see the error.
     async fn find_job(&self, jid: &str, ids: Vec<String>) -> Option<String> {
         // an id that is not an accepted minion (a syndic's) cannot be asked
-        let accepted = keys::KeyStore::new(&self.opts.pki_dir).list(keys::Status::Accepted).unwrap_or_default();
-        let accepted: HashSet<String> = accepted.into_iter().collect();
-        let ids: Vec<Value> =
-            ids.into_iter().filter(|id| accepted.is_empty() || accepted.contains(id)).map(Value::from).collect();
+        let accepted = KeyStore::new(&self.opts.pki_dir).list(KeyState::Accepted).unwrap_or_default();
+        let accepted: HashSet<MinionId> = accepted.into_iter().collect();
+        let ids: Vec<Value> = ids
+            .into_iter()
+            .filter(|id| accepted.is_empty() || accepted.contains(id.as_str()))
+            .map(Value::from)
+            .collect();
         if ids.is_empty() {
             return None;
         }
@@ -250,7 +255,7 @@ fn published(reply: &Value) -> Result<Published, ClientError> {
 /// The returns of a published job.
 pub struct Returns<'a> {
     client: &'a LocalClient,
-    bus: Bus,
+    bus: BusSubscription,
     waiter: Waiter,
     published: Published,
     missing: Option<VecDeque<JobEvent>>,

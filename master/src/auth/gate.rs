@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arc_swap::ArcSwap;
 use brine_protocol::auth::AuthRequest;
 use brine_protocol::ids::MinionId;
-use brine_protocol::keys::{PublicKey, clean_pem};
+use brine_protocol::keys::{KeyState, PublicKey, clean_pem};
 
 use super::GateOpts;
 use super::autosign::{Autosign, Signed};
-use crate::keys::{KeyState, MinionKey, MinionKeyError, MinionKeys};
+use crate::keys::{MinionKey, MinionKeyError, MinionKeys};
 
 /// The decision on a key.
 #[derive(Debug)]
@@ -233,7 +233,7 @@ mod tests {
         }
 
         fn lists(&self) -> String {
-            KeyState::ALL
+            [KeyState::Accepted, KeyState::Pending, KeyState::Rejected, KeyState::Denied]
                 .map(|state| {
                     let ids = self.keys.list(state).unwrap();
                     ids.iter().map(MinionId::as_str).collect::<Vec<_>>().join(",")
@@ -319,7 +319,7 @@ mod tests {
     #[test]
     fn keys_that_salt_key_moves_behind_the_masters_back_make_room() {
         let f = fixture(|o, _| o.room = Room { all: 3, of_address: 0 });
-        let path = |state: KeyState, id: &str| f.keys.pki().join(state.dir()).join(id);
+        let path = |state: KeyState, id: &str| f.keys.pki().join(state.folder()).join(id);
         let modified = || path(KeyState::Pending, "").metadata().unwrap().modified().unwrap();
         // Waits until the file system's clock has advanced, because changes within one step of it are invisible.
         let moved_on = || {

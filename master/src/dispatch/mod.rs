@@ -18,7 +18,7 @@ use crate::access::{Access, Extent, Principal};
 use crate::audit::{Audit, AuditLine};
 use crate::bus::Bus;
 use crate::fault::Fault;
-use crate::jobs::{Job, JobCache, PythonJobFiles, StoreError};
+use crate::jobs::{JobCache, PythonJobFiles, StoreError, StoredJob};
 use crate::publisher::{PublisherHandle, Sealing, Topics};
 use crate::refusals::Refusals;
 use crate::targets::Targets;
@@ -157,7 +157,7 @@ impl Dispatcher {
         stored: &Value,
         minions: &[MinionId],
     ) -> Result<(), StoreError> {
-        self.jobs.add_job(Job::to_record(jid.clone(), stored, minions.to_vec())).await?;
+        self.jobs.add_job(StoredJob::to_record(jid.clone(), stored, minions.to_vec())).await?;
         self.jobs.remember(jid, request.tgt_type(), minions, stored);
         Ok(())
     }

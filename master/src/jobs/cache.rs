@@ -14,7 +14,7 @@ use tokio_util::task::TaskTracker;
 use super::error::StoreError;
 use super::forward;
 use super::postgres::{self, PostgresOpts};
-use super::query::{FIND_MAX, Job, JobFilter, JobReturn};
+use super::query::{FIND_MAX, JobFilter, JobReturn, StoredJob};
 use super::recent::{JobReturners, RecentJobs, Recipients, Sent, Standing};
 use super::record::NewReturn;
 use super::returner::{Destination, Returner, ReturnerName};
@@ -187,7 +187,7 @@ impl JobCache {
     }
 
     /// Records a job, and waits until it is on disk.
-    pub(crate) async fn add_job(&self, job: Job) -> Result<(), StoreError> {
+    pub(crate) async fn add_job(&self, job: StoredJob) -> Result<(), StoreError> {
         let ext = self.opts.ext.as_deref().and_then(ReturnerName::parse);
         let to = self.destination(ext.as_slice());
         if to.not_kept && to.also.is_empty() {
@@ -217,7 +217,7 @@ impl JobCache {
     }
 
     /// Returns the job `jid`.
-    pub(crate) async fn job(&self, jid: &Jid) -> Result<Option<Job>, StoreError> {
+    pub(crate) async fn job(&self, jid: &Jid) -> Result<Option<StoredJob>, StoreError> {
         match (self.local.job(jid).await?, &self.source) {
             (None, Some(source)) => source.job(jid).await,
             (job, _) => Ok(job),
@@ -242,11 +242,11 @@ impl JobCache {
     }
 
     /// Returns the jobs that match `filter`, newest first.
-    pub(crate) async fn find(&self, filter: JobFilter) -> Result<Vec<Job>, StoreError> {
+    pub(crate) async fn find(&self, filter: JobFilter) -> Result<Vec<StoredJob>, StoreError> {
         let Some(source) = &self.source else { return self.local.find(filter).await };
         let limit = filter.limit.unwrap_or(FIND_MAX).min(FIND_MAX) as usize;
         let all = source.find(filter.clone()).await?.into_iter().chain(self.local.find(filter).await?);
-        let all: BTreeMap<Jid, Job> = all.map(|job| (job.jid.clone(), job)).collect();
+        let all: BTreeMap<Jid, StoredJob> = all.map(|job| (job.jid.clone(), job)).collect();
         Ok(all.into_values().rev().take(limit).collect())
     }
 

@@ -44,7 +44,7 @@ pub use cache::JobCacheOpts;
 pub use error::StoreError;
 pub use postgres::PostgresOpts;
 pub use python_files::PythonJobFiles;
-pub use query::{Job, JobFilter, JobReturn};
+pub use query::{JobFilter, JobReturn, StoredJob};
 pub(crate) use recent::Standing;
 pub use record::{Added, NewReturn, Record, Saved};
 pub use returner::{Destination, KeptEvent, Returner, ReturnerError, ReturnerKind, ReturnerName};

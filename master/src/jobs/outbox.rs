@@ -10,7 +10,7 @@ use brine_protocol::value::{Value, ValueExt};
 use rusqlite::{Connection, Transaction, params};
 use tokio::sync::Notify;
 
-use super::query::Job;
+use super::query::StoredJob;
 use super::record::{NewReturn, Record};
 use super::returner::ReturnerName;
 
@@ -239,13 +239,13 @@ pub(super) fn next(connection: &Connection, returner: &str) -> rusqlite::Result<
 fn record(minion: &str, jid: &str, at_ms: i64, load: Value) -> Option<Record> {
     let jid = Jid::try_from(jid).ok()?;
     Some(match minion {
-        "" => Record::Job(Job::from_load(jid, at_ms, load)),
+        "" => Record::Job(StoredJob::from_load(jid, at_ms, load)),
         minion => Record::Return(NewReturn::from_load(jid, MinionId::try_from(minion).ok()?, at_ms, &load)),
     })
 }
 
 /// Returns a job's load for other returners: with the expected ids, which Python's readers show.
-pub(super) fn job_load(job: &Job, minions: &[MinionId]) -> Vec<u8> {
+pub(super) fn job_load(job: &StoredJob, minions: &[MinionId]) -> Vec<u8> {
     let mut load = job.load();
     load.insert("Minions", Value::Array(minions.iter().map(Value::from).collect()));
     msgpack::encode_disk(&load)

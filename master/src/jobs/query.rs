@@ -14,7 +14,7 @@ const STORED: msgpack::Limits = msgpack::Limits::EVENT;
 
 /// A published job.
 #[derive(Debug, Clone)]
-pub struct Job {
+pub struct StoredJob {
     /// Its id.
     pub jid: Jid,
     /// The function, several joined by commas.
@@ -33,7 +33,7 @@ pub struct Job {
     pub load: Vec<u8>,
 }
 
-impl Job {
+impl StoredJob {
     /// Returns the published load.
     pub fn load(&self) -> Value {
         decode(&self.load)
@@ -84,7 +84,7 @@ pub(super) fn decode(load: &[u8]) -> Value {
 
 const COLUMNS: &str = "jid, fun, user, tgt, tgt_type, started, minions, load";
 
-pub(super) fn job(connection: &Connection, jid: &Jid) -> rusqlite::Result<Option<Job>> {
+pub(super) fn job(connection: &Connection, jid: &Jid) -> rusqlite::Result<Option<StoredJob>> {
     let sql = format!("select {COLUMNS} from jobs where jid = ?1");
     connection.prepare_cached(&sql)?.query_row([jid.as_str()], to_job).optional()
 }
@@ -104,7 +104,7 @@ pub(super) fn returns(connection: &Connection, jid: &Jid) -> rusqlite::Result<Ve
     rows.collect()
 }
 
-pub(super) fn find(connection: &Connection, filter: &JobFilter) -> rusqlite::Result<Vec<Job>> {
+pub(super) fn find(connection: &Connection, filter: &JobFilter) -> rusqlite::Result<Vec<StoredJob>> {
     let (sql, values) = find_sql(filter);
     let mut statement = connection.prepare_cached(&sql)?;
     let rows = statement.query_map(params_from_iter(values), to_job)?;
@@ -162,8 +162,8 @@ fn unpack_minions(packed: &[u8]) -> Vec<MinionId> {
     items.iter().filter_map(|item| MinionId::try_from(item.text()?).ok()).collect()
 }
 
-fn to_job(row: &Row<'_>) -> rusqlite::Result<Job> {
-    Ok(Job {
+fn to_job(row: &Row<'_>) -> rusqlite::Result<StoredJob> {
+    Ok(StoredJob {
         jid: parsed(row, 0)?,
         fun: row.get(1)?,
         user: row.get(2)?,

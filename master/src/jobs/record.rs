@@ -5,7 +5,7 @@ use brine_protocol::job::{fun_text, is_success, worst_retcode};
 use brine_protocol::msgpack;
 use brine_protocol::value::{Value, ValueExt};
 
-use super::query::{Job, JobReturn};
+use super::query::{JobReturn, StoredJob};
 
 /// Characters of a target in the list of jobs.
 const TARGET_TEXT_MAX: usize = 1_024;
@@ -44,7 +44,7 @@ pub enum Added {
 #[derive(Debug, Clone)]
 pub enum Record {
     /// A published job.
-    Job(Job),
+    Job(StoredJob),
     /// A return of a minion.
     Return(NewReturn),
 }
@@ -58,7 +58,7 @@ pub enum Saved {
     Refused(String),
 }
 
-impl Job {
+impl StoredJob {
     /// Makes a job from its load, with the current time as its start.
     pub(crate) fn to_record(jid: Jid, load: &Value, minions: Vec<MinionId>) -> Self {
         Self {

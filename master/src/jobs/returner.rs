@@ -9,7 +9,7 @@ use brine_protocol::value::{Value, ValueExt};
 use futures_util::future::BoxFuture;
 
 use super::error::StoreError;
-use super::query::{Job, JobFilter, JobReturn};
+use super::query::{JobFilter, JobReturn, StoredJob};
 use super::record::{Record, Saved};
 
 /// Longest name of an alternative configuration (`--return_config`): letters, digits, `_` and `-`.
@@ -28,7 +28,7 @@ pub trait Returner: Send + Sync {
     ///
     /// # Errors
     /// If the lookup failed.
-    fn job<'a>(&'a self, jid: &'a Jid) -> BoxFuture<'a, Result<Option<Job>, StoreError>>;
+    fn job<'a>(&'a self, jid: &'a Jid) -> BoxFuture<'a, Result<Option<StoredJob>, StoreError>>;
 
     /// Returns every return of a job, by minion.
     ///
@@ -40,7 +40,7 @@ pub trait Returner: Send + Sync {
     ///
     /// # Errors
     /// If the lookup failed.
-    fn find(&self, filter: JobFilter) -> BoxFuture<'_, Result<Vec<Job>, StoreError>>;
+    fn find(&self, filter: JobFilter) -> BoxFuture<'_, Result<Vec<StoredJob>, StoreError>>;
 
     /// Deletes older jobs and returns. Returns the number of deleted jobs.
     ///

@@ -11,7 +11,7 @@ use super::clean::{self, Cleaning};
 use super::error::StoreError;
 use super::log::Log;
 use super::outbox::{self, Counts};
-use super::query::{self, Job};
+use super::query::{self, StoredJob};
 use super::record::{Added, NewReturn};
 use super::returner::Destination;
 
@@ -19,7 +19,7 @@ use super::returner::Destination;
 const BATCH: usize = 512;
 
 pub(super) enum Command {
-    Job(Box<Job>, Destination, oneshot::Sender<Result<(), StoreError>>),
+    Job(Box<StoredJob>, Destination, oneshot::Sender<Result<(), StoreError>>),
     Return(Box<NewReturn>, Destination, ReturnReply),
     Settled { returner: String, ids: Vec<i64>, reply: oneshot::Sender<Result<(), StoreError>> },
     Clean { before_ms: i64, reply: oneshot::Sender<Result<usize, StoreError>> },
@@ -217,7 +217,7 @@ fn answer<T: 'static>(
 fn write_job(
     transaction: &Transaction<'_>,
     outbox: &mut outbox::Batch<'_>,
-    job: &Job,
+    job: &StoredJob,
     to: &Destination,
 ) -> rusqlite::Result<()> {
     let mut minions = job.minions.clone();

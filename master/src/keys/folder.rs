@@ -1,11 +1,7 @@
 //! Detects changes of key folders and files by their metadata.
 
-use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 use std::time::{Duration, SystemTime};
-
-use brine_protocol::ids::MinionId;
 
 /// A file that changed more recently than this may change again without new timestamps, so it is not cached yet.
 pub(super) const SETTLED: Duration = Duration::from_millis(50);
@@ -41,22 +37,4 @@ pub(super) fn settled(m: &std::fs::Metadata) -> bool {
 pub(super) fn changed(m: &std::fs::Metadata) -> SystemTime {
     let nanos = Duration::from_nanos(u64::try_from(m.ctime_nsec()).unwrap_or(0));
     SystemTime::UNIX_EPOCH + Duration::from_secs(u64::try_from(m.ctime()).unwrap_or(0)) + nanos
-}
-
-/// Returns the ids in a folder, unsorted.
-pub(super) fn listed(dir: &Path) -> io::Result<Vec<MinionId>> {
-    let mut ids = Vec::new();
-    for entry in std::fs::read_dir(dir)? {
-        let entry = entry?;
-        // Names with a leading dot are Salt's own files (.key_cache) or our unfinished ones. Symlinks are never read,
-        // so they are not listed.
-        if let Some(name) = entry.file_name().to_str()
-            && !name.starts_with('.')
-            && entry.file_type()?.is_file()
-            && let Ok(id) = MinionId::try_from(name)
-        {
-            ids.push(id);
-        }
-    }
-    Ok(ids)
 }

@@ -1,64 +1,39 @@
-//! The minions' keys in Salt's `pki_dir` layout (§3.6): a folder for each state, a file for each id.
+//! The minions' keys as the master uses them: the key store with a cache, and with bounds on what strangers put into it.
 //!
-//! The folders are authoritative: `salt-key`, Brine's or Python's, edits them while the master runs. Keys are cached
-//! with their `lstat` data and used only while that is unchanged, so an edit takes effect at the next request.
+//! The store's folders are authoritative: `salt-key`, Brine's or Python's, edits them while the master runs. Keys are
+//! cached with their `lstat` data and used only while that is unchanged, so an edit takes effect at the next request.
 
 use std::collections::HashMap;
 use std::fmt;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use brine_protocol::ids::MinionId;
-use brine_protocol::keys::{PublicKey, clean_pem};
+use brine_protocol::keys::{KeyFileAction, KeyFileError, KeyState, KeyStore, PublicKey, clean_pem};
 
-use super::folder::{Stamp, changed, listed, settled};
+use super::folder::{Stamp, changed, settled};
 use super::strangers::{Held, Room};
 use crate::files;
 
-/// Largest size in bytes of a public key's PEM text. 16,384 bits take 2,900.
-const PEM_MAX: u64 = 8 * 1024;
 /// Bound on the keys removed for a new one. If there are many too many, such as after a lower setting, they are removed
 /// gradually.
 const GONE_AT_ONCE: usize = 8;
-/// After this time, unsynced data is on the disk: the kernel writes it after half a minute.
-const WRITTEN_BACK: Duration = Duration::from_secs(90);
-/// The state of a key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum KeyState {
-    /// The minion may work with this master.
-    Accepted,
-    /// The key waits for the operator.
-    Pending,
-    /// The operator rejected the key.
-    Rejected,
-    /// Another key is stored for this id: an impostor, or a reinstalled host.
-    Denied,
-}
-
-impl KeyState {
-    /// Every state, in the order of the JSON of `salt-key -L`.
-    pub const ALL: [Self; 4] = [Self::Accepted, Self::Pending, Self::Rejected, Self::Denied];
-
-    /// Returns the folder's name in `pki_dir`.
-    pub const fn dir(self) -> &'static str {
-        match self {
-            Self::Accepted => "minions",
-            Self::Pending => "minions_pre",
-            Self::Rejected => "minions_rejected",
-            Self::Denied => "minions_denied",
-        }
-    }
-}
-
 /// A key file that cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("the key file {path} cannot be {what}: {why}", path = path.display())]
-pub struct MinionKeyError {
-    path: PathBuf,
-    what: &'static str,
-    why: io::Error,
+#[error("the key file {} cannot be {}: {}", .0.path.display(), participle(.0.action), .0.source)]
+pub struct MinionKeyError(#[from] KeyFileError);
+
+const fn participle(action: KeyFileAction) -> &'static str {
+    match action {
+        KeyFileAction::Make => "made",
+        KeyFileAction::List => "listed",
+        KeyFileAction::Inspect => "looked at",
+        KeyFileAction::Read => "read",
+        KeyFileAction::Write => "written",
+        KeyFileAction::Move => "moved",
+        KeyFileAction::Remove => "deleted",
+    }
 }
 
 /// A minion's public key as stored in a folder.
@@ -88,9 +63,9 @@ struct Cache {
     lists: HashMap<KeyState, (Stamp, Arc<Vec<MinionId>>)>,
 }
 
-/// The key folders. Calls block for short file operations.
+/// The master's key store. Calls block for short file operations.
 pub struct MinionKeys {
-    pki: PathBuf,
+    store: KeyStore,
     cache: Mutex<Cache>,
     /// Held while this process changes one of them.
     filled: Mutex<Filled>,
@@ -118,7 +93,7 @@ impl Filled {
 
 impl fmt::Debug for MinionKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MinionKeys").field("pki", &self.pki).finish_non_exhaustive()
+        f.debug_struct("MinionKeys").field("store", &self.store).finish_non_exhaustive()
     }
 }
 
@@ -128,11 +103,11 @@ impl MinionKeys {
     /// # Errors
     /// If a folder cannot be made or listed.
     pub fn open(pki: &Path) -> Result<Self, MinionKeyError> {
-        for dir in KeyState::ALL.map(KeyState::dir).into_iter().chain(["minions_autosign"]) {
+        for dir in KeyState::ALL.map(KeyState::folder).into_iter().chain(["minions_autosign"]) {
             let path = pki.join(dir);
-            files::make_dir(&path, 0o700).map_err(|why| MinionKeyError { path, what: "made", why })?;
+            files::make_dir(&path, 0o700).map_err(KeyFileError::at(KeyFileAction::Make, &path))?;
         }
-        let store = Self { pki: pki.to_owned(), cache: Mutex::default(), filled: Mutex::default() };
+        let store = Self { store: KeyStore::new(pki), cache: Mutex::default(), filled: Mutex::default() };
         // Lists the folders now, because listing many keys takes long.
         store.changing(&Filled::STATES, |_| Ok(()))?;
         Ok(store)
@@ -143,8 +118,7 @@ impl MinionKeys {
     /// # Errors
     /// If the key's file exists and cannot be read.
     pub fn find(&self, state: KeyState, id: &MinionId) -> Result<Option<Arc<MinionKey>>, MinionKeyError> {
-        let path = self.path(state, id);
-        let Some(now) = lstat(&path)? else {
+        let Some(now) = self.store.metadata(state, id)? else {
             lock(&self.cache).keys.remove(&(state, id.clone()));
             return Ok(None);
         };
@@ -153,8 +127,7 @@ impl MinionKeys {
         {
             return Ok(Some(Arc::clone(key)));
         }
-        let read = files::read_regular(&path, PEM_MAX).map_err(|why| MinionKeyError { path, what: "read", why })?;
-        let Some((content, metadata)) = read else { return Ok(None) };
+        let Some((content, metadata)) = self.store.find(state, id)? else { return Ok(None) };
         let key = Arc::new(MinionKey::new(&String::from_utf8_lossy(&content)));
         // Only accepted keys are needed repeatedly, and the operator decides their number.
         if state == KeyState::Accepted && settled(&metadata) {
@@ -176,7 +149,7 @@ impl MinionKeys {
 
     /// Returns when the accepted key of `id` was put into its folder, according to the file system.
     pub fn stored_at(&self, id: &MinionId) -> Option<SystemTime> {
-        Some(changed(&lstat(&self.path(KeyState::Accepted, id)).ok()??))
+        Some(changed(&self.store.metadata(KeyState::Accepted, id).ok()??))
     }
 
     /// Returns the ids in `state`, sorted.
@@ -184,16 +157,15 @@ impl MinionKeys {
     /// # Errors
     /// If the folder cannot be listed.
     pub fn list(&self, state: KeyState) -> Result<Arc<Vec<MinionId>>, MinionKeyError> {
-        let path = self.pki.join(state.dir());
-        let failed = |why| MinionKeyError { path: path.clone(), what: "listed", why };
-        let metadata = std::fs::metadata(&path).map_err(failed)?;
+        let path = self.store.folder(state);
+        let metadata = std::fs::metadata(&path).map_err(KeyFileError::at(KeyFileAction::List, &path))?;
         let stamp = Stamp::of(&metadata);
         if let Some((known, ids)) = lock(&self.cache).lists.get(&state)
             && *known == stamp
         {
             return Ok(Arc::clone(ids));
         }
-        let mut ids = listed(&path).map_err(failed)?;
+        let mut ids = self.store.ids(state, |_| {})?;
         ids.sort();
         let ids = Arc::new(ids);
         let mut cache = lock(&self.cache);
@@ -285,25 +257,19 @@ impl MinionKeys {
         let mut filled = lock(&self.filled);
         // Checked first, so that changes of other programs are not taken for our own.
         for state in states {
-            let path = self.pki.join(state.dir());
-            let looked = filled.of(*state).map_or(Ok(()), |held| held.look(&path));
-            looked.map_err(|why| MinionKeyError { path, what: "listed", why })?;
+            filled.of(*state).map_or(Ok(()), |held| held.look(&self.store, *state))?;
         }
         let done = change(&mut filled);
         for state in states {
-            filled.of(*state).into_iter().for_each(|held| held.changed(&self.pki.join(state.dir())));
+            filled.of(*state).into_iter().for_each(|held| held.changed(&self.store.folder(*state)));
         }
         done
     }
 
-    /// Writes a key. Only accepted keys are synced, because a sync delays all writers of the disk; strangers send their
-    /// keys again.
     fn write(&self, state: KeyState, id: &MinionId, pem: &str) -> Result<(), MinionKeyError> {
-        let path = self.path(state, id);
-        let write = if state == KeyState::Accepted { files::write_durable } else { files::write_atomic };
-        let written = write(&path, clean_pem(pem).as_bytes(), 0o600);
+        let written = self.store.put(state, id, &clean_pem(pem));
         self.forget(state, id);
-        written.map_err(|why| MinionKeyError { path, what: "written", why })
+        Ok(written?)
     }
 
     /// Moves a key from one state to another, replacing a key there. Returns false if there is no key.
@@ -311,23 +277,23 @@ impl MinionKeys {
     /// # Errors
     /// If the key cannot be moved.
     pub fn move_to(&self, from: KeyState, to: KeyState, id: &MinionId) -> Result<bool, MinionKeyError> {
-        let path = self.path(from, id);
         // A symlink is never moved, because key folders must not contain any.
-        if lstat(&path)?.is_none_or(|m| !m.is_file()) {
+        if self.store.metadata(from, id)?.is_none_or(|m| !m.is_file()) {
             return Ok(false);
         }
         if from == to {
             return Ok(true);
         }
-        let synced = if to == KeyState::Accepted { sync_if_new(&path) } else { Ok(()) };
-        let renamed = |filled: &mut Filled| match synced.and_then(|()| std::fs::rename(&path, self.path(to, id))) {
-            Ok(()) => {
+        if to == KeyState::Accepted && !self.store.sync_if_new(from, id)? {
+            return Ok(false);
+        }
+        let renamed = |filled: &mut Filled| {
+            let renamed = self.store.rename(from, to, id)?;
+            if renamed {
                 filled.of(from).into_iter().for_each(|held| held.remove(id));
                 filled.of(to).into_iter().for_each(|held| held.add(id, None));
-                Ok(true)
             }
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(why) => Err(MinionKeyError { path: path.clone(), what: "moved", why }),
+            Ok(renamed)
         };
         let moved = self.changing(&[from, to], renamed);
         self.forget(from, id);
@@ -347,43 +313,19 @@ impl MinionKeys {
     }
 
     fn unlink(&self, state: KeyState, id: &MinionId) -> Result<bool, MinionKeyError> {
-        let path = self.path(state, id);
         self.forget(state, id);
-        match std::fs::remove_file(&path) {
-            Ok(()) => Ok(true),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(why) => Err(MinionKeyError { path, what: "deleted", why }),
-        }
+        Ok(self.store.remove(state, id)?)
     }
 
     /// Returns `pki_dir`.
     pub fn pki(&self) -> &Path {
-        &self.pki
-    }
-
-    fn path(&self, state: KeyState, id: &MinionId) -> PathBuf {
-        self.pki.join(state.dir()).join(id.as_str())
+        self.store.pki_dir()
     }
 
     fn forget(&self, state: KeyState, id: &MinionId) {
         let mut cache = lock(&self.cache);
         cache.keys.remove(&(state, id.clone()));
         cache.lists.remove(&state);
-    }
-}
-
-/// Syncs a key that is about to be accepted, unless it is old: the kernel has written old files to disk by itself.
-fn sync_if_new(path: &Path) -> io::Result<()> {
-    let file = std::fs::File::open(path)?;
-    let age = SystemTime::now().duration_since(file.metadata()?.modified()?);
-    if age.is_ok_and(|age| age > WRITTEN_BACK) { Ok(()) } else { file.sync_all() }
-}
-
-fn lstat(path: &Path) -> Result<Option<std::fs::Metadata>, MinionKeyError> {
-    match std::fs::symlink_metadata(path) {
-        Ok(metadata) => Ok(Some(metadata)),
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(why) => Err(MinionKeyError { path: path.to_owned(), what: "looked at", why }),
     }
 }
 
@@ -395,6 +337,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
+    use std::time::Duration;
 
     fn id(text: &str) -> MinionId {
         MinionId::try_from(text).unwrap()
@@ -413,16 +356,16 @@ mod tests {
         store.put(KeyState::Pending, &a, "one").unwrap();
         for round in 0..50 {
             // As salt-key does it: a rename by another program.
-            std::fs::rename(store.path(KeyState::Pending, &a), store.path(KeyState::Accepted, &a)).unwrap();
+            std::fs::rename(store.store.path(KeyState::Pending, &a), store.store.path(KeyState::Accepted, &a)).unwrap();
             assert_eq!(store.list(KeyState::Accepted).unwrap().as_slice(), std::slice::from_ref(&a), "round {round}");
             assert!(store.find(KeyState::Accepted, &a).unwrap().is_some());
             // As Python does it: written in place.
-            std::fs::write(store.path(KeyState::Accepted, &a), format!("text {round}")).unwrap();
+            std::fs::write(store.store.path(KeyState::Accepted, &a), format!("text {round}")).unwrap();
             assert_eq!(store.find(KeyState::Accepted, &a).unwrap().unwrap().pem, format!("text {round}"));
-            std::fs::write(store.path(KeyState::Accepted, &b), "two").unwrap();
+            std::fs::write(store.store.path(KeyState::Accepted, &b), "two").unwrap();
             assert_eq!(store.list(KeyState::Accepted).unwrap().len(), 2, "round {round}");
-            std::fs::remove_file(store.path(KeyState::Accepted, &b)).unwrap();
-            std::fs::rename(store.path(KeyState::Accepted, &a), store.path(KeyState::Pending, &a)).unwrap();
+            std::fs::remove_file(store.store.path(KeyState::Accepted, &b)).unwrap();
+            std::fs::rename(store.store.path(KeyState::Accepted, &a), store.store.path(KeyState::Pending, &a)).unwrap();
             assert!(store.find(KeyState::Accepted, &a).unwrap().is_none());
             assert!(store.list(KeyState::Accepted).unwrap().is_empty(), "round {round}");
         }
@@ -439,7 +382,7 @@ mod tests {
             assert!(store.find(KeyState::Accepted, &a).unwrap().is_some() && std::time::Instant::now() < deadline);
             std::thread::yield_now();
         }
-        std::fs::write(store.path(KeyState::Accepted, &a), "two").unwrap();
+        std::fs::write(store.store.path(KeyState::Accepted, &a), "two").unwrap();
         assert_eq!(store.find(KeyState::Accepted, &a).unwrap().unwrap().pem, "two");
     }
 
@@ -448,16 +391,16 @@ mod tests {
         let (_dir, store) = store();
         store.put(KeyState::Pending, &id("a"), "one\n").unwrap();
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        assert_eq!(mode(&store.path(KeyState::Pending, &id("a"))), 0o600);
-        assert_eq!(mode(&store.pki.join("minions")), 0o700);
+        assert_eq!(mode(&store.store.path(KeyState::Pending, &id("a"))), 0o600);
+        assert_eq!(mode(&store.pki().join("minions")), 0o700);
     }
 
     #[test]
     fn symlinks_and_dot_files_are_not_keys() {
         let (dir, store) = store();
         std::fs::write(dir.path().join("outside"), "x").unwrap();
-        std::os::unix::fs::symlink(dir.path().join("outside"), store.path(KeyState::Accepted, &id("a"))).unwrap();
-        std::fs::write(store.pki.join("minions/.key_cache"), "x").unwrap();
+        std::os::unix::fs::symlink(dir.path().join("outside"), store.store.path(KeyState::Accepted, &id("a"))).unwrap();
+        std::fs::write(store.pki().join("minions/.key_cache"), "x").unwrap();
         assert!(store.list(KeyState::Accepted).unwrap().is_empty());
         assert!(store.find(KeyState::Accepted, &id("a")).unwrap_err().to_string().contains("symlink"));
         assert!(store.accepted(&id("a")).is_none());

@@ -9,6 +9,6 @@ mod strangers;
 
 pub use local::{LocalKeys, LocalUser, users_of_host};
 pub use master::{MasterKey, MasterKeyError};
-pub use minions::{KeyState, MinionKey, MinionKeyError, MinionKeys};
+pub use minions::{MinionKey, MinionKeyError, MinionKeys};
 pub(crate) use opts::KeyOpts;
 pub use strangers::Room;

@@ -4,13 +4,13 @@
 //! `salt-key`, show in the folder's timestamps, and the folder is then listed again.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use brine_protocol::ids::MinionId;
+use brine_protocol::keys::{KeyFileAction, KeyFileError, KeyState, KeyStore};
 
-use super::folder::{SETTLED, Stamp, listed};
+use super::folder::{SETTLED, Stamp};
 
 /// Longest time between listings under continuous changes by this process. A folder's timestamps have a limited
 /// resolution, so a change of another program can be hidden by one of our own; after our last change the folder is
@@ -54,8 +54,10 @@ struct Place {
 
 impl Held {
     /// Checks whether another program changed the folder, and lists it again if so.
-    pub(super) fn look(&mut self, dir: &Path) -> io::Result<()> {
-        let stamp = Stamp::of(&std::fs::metadata(dir)?);
+    pub(super) fn look(&mut self, store: &KeyStore, state: KeyState) -> Result<(), KeyFileError> {
+        let dir = store.folder(state);
+        let metadata = std::fs::metadata(&dir).map_err(KeyFileError::at(KeyFileAction::List, &dir))?;
+        let stamp = Stamp::of(&metadata);
         if let Some((at, took)) = self.listed {
             let age = at.elapsed();
             let is_known = self.stamp == Some(stamp) && self.changed.is_none_or(|at| at.elapsed() < SETTLED);
@@ -65,8 +67,8 @@ impl Held {
             }
         }
         let began = Instant::now();
-        let found = listed(dir)?;
-        self.become_what_is_there(dir, found);
+        let found = store.ids(state, |_| {})?;
+        self.become_what_is_there(&dir, found);
         (self.stamp, self.changed) = (Some(stamp), None);
         self.listed = Some((Instant::now(), began.elapsed()));
         Ok(())

@@ -2,9 +2,10 @@
 
 use brine_protocol::envelope::AesEnvelope;
 use brine_protocol::ids::MinionId;
+use brine_protocol::keys::KeyState;
 use brine_protocol::msgpack::Limits;
 use brine_protocol::request::{
-    Request, RequestError, RequestPolicy, clear_reply, is_token, open_request_with, seal_reply,
+    Request, RequestPolicy, RequestRefusal, clear_reply, is_token, open_request_with, seal_reply,
 };
 use brine_protocol::value::{Value, ValueExt, empty_map, map};
 use brine_zmtp::Reply;
@@ -13,11 +14,11 @@ use super::Handlers;
 use crate::fault::Fault;
 use crate::fileserver::{FileRequest, FileServer};
 use crate::key_removal::KeyRemoval;
-use crate::keys::{KeyState, MinionKey, MinionKeys};
+use crate::keys::{MinionKey, MinionKeys};
 use crate::lanes::Turn;
 use crate::live_settings::LiveSettings;
 use crate::mine::{Mine, MineRequest};
-use crate::quotas::Kind;
+use crate::quotas::QuotaKind;
 use crate::refusals::{Refusals, Stranger, Who};
 use crate::replay::Freshness;
 
@@ -81,12 +82,12 @@ impl Command {
 
     /// Returns the kind that a command is throttled as, and the answer if it is refused. Returns, events and grains are
     /// throttled in their handlers.
-    fn makes_keep(self) -> Option<(Kind, Value)> {
+    fn makes_keep(self) -> Option<(QuotaKind, Value)> {
         match self {
-            Self::FileRecv => Some((Kind::File, Value::from(false))),
-            Self::Mine | Self::MineDelete | Self::MineFlush => Some((Kind::Other, Value::from(false))),
+            Self::FileRecv => Some((QuotaKind::File, Value::from(false))),
+            Self::Mine | Self::MineDelete | Self::MineFlush => Some((QuotaKind::Other, Value::from(false))),
             // The job store keeps their jobs beside the returns.
-            Self::MinionPub | Self::MinionRunner => Some((Kind::Unasked, empty_map())),
+            Self::MinionPub | Self::MinionRunner => Some((QuotaKind::Unasked, empty_map())),
             _ => None,
         }
     }
@@ -108,7 +109,7 @@ pub(super) async fn answer(
     reply: &Reply,
     turn: &mut Turn,
 ) -> Result<Vec<u8>, Fault> {
-    let refused = |error: RequestError| {
+    let refused = |error: RequestRefusal| {
         let peer = super::sender(reply);
         let why = format!("an encrypted request from {peer} was refused: {error}");
         let data = map([("error", error.to_string()), ("peer", peer)]);
@@ -119,7 +120,7 @@ pub(super) async fn answer(
     let Some((key, session)) =
         envelope.id.as_ref().and_then(|id| Some((handlers.keys.accepted(id)?, handlers.sessions.for_request(id)?)))
     else {
-        return refused(RequestError::UnknownMinion);
+        return refused(RequestRefusal::UnknownMinion);
     };
     let policy = RequestPolicy {
         minimum_version: handlers.opts.minimum_version,

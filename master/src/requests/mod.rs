@@ -41,7 +41,7 @@ use crate::minion_events::MinionEvents;
 use crate::options::options;
 use crate::peer::Peer;
 use crate::refusals::{Refusals, Stranger, Who};
-use crate::returns::Returns;
+use crate::returns::ReturnIntake;
 use crate::runners::Runners;
 use crate::sessions::Sessions;
 use crate::throttle::Throttle;
@@ -79,7 +79,7 @@ pub(crate) struct Handlers {
     pub(crate) auths: Arc<Auths>,
     pub(crate) admission: Admission,
     pub(crate) dispatcher: Arc<Dispatcher>,
-    pub(crate) returns: Arc<Returns>,
+    pub(crate) returns: Arc<ReturnIntake>,
     pub(crate) events: MinionEvents,
     pub(crate) pillars: Pillars,
     pub(crate) runners: Runners,

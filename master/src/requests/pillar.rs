@@ -16,7 +16,7 @@ use crate::files;
 use crate::keys::MinionKey;
 use crate::minion_data::MinionDataOpts;
 use crate::private_ops::PrivatePool;
-use crate::quotas::Kind;
+use crate::quotas::QuotaKind;
 use crate::refusals::{Refusals, Who};
 use crate::throttle::Throttle;
 
@@ -65,7 +65,7 @@ impl Pillars {
             return refuse(format!("they have {} bytes", grains.len()));
         }
         // A refusal does not change the answer, because the minion would take an empty answer for its pillar.
-        if !self.throttle.admit_now(id, "grains", Kind::Other, (1, grains.len() as u64)) {
+        if !self.throttle.admit_now(id, "grains", QuotaKind::Other, (1, grains.len() as u64)) {
             return;
         }
         let pillar = msgpack::encode_disk(pillar);

@@ -5,10 +5,10 @@ use brine_protocol::ids::{Jid, MinionId};
 use brine_protocol::job::ReturnLoad;
 use brine_protocol::value::{Value, ValueExt};
 
-use super::Returns;
+use super::ReturnIntake;
 use crate::access::Principal;
 use crate::minion_events;
-use crate::quotas::Kind;
+use crate::quotas::QuotaKind;
 
 /// The functions that return chunks.
 const STATES: [&str; 2] = ["state.highstate", "state.sls"];
@@ -17,13 +17,13 @@ const PARTS: &str = "_|-";
 /// Bound on the chunks of one return that get events.
 const CHUNKS_MAX: usize = 1_024;
 
-impl Returns {
+impl ReturnIntake {
     /// Fires the events. Their tags contain the minion's own text, so they are checked like all tags of the minion.
     pub(super) fn tell_failed_states(&self, by: &Principal, events: Vec<(String, Value)>) {
         let Principal::Minion(id) = by else { return };
         for (tag, data) in events {
             // Without these events nothing is lost, because the return itself is on the bus already.
-            if !self.throttle.admit_now(id, "an event of a failed state", Kind::Event, (1, 0)) {
+            if !self.throttle.admit_now(id, "an event of a failed state", QuotaKind::Event, (1, 0)) {
                 return;
             }
             match minion_events::check_tag(&tag, id) {

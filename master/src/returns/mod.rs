@@ -1,8 +1,8 @@
 //! The one way of a return into the master (§6.2): stored once for each (jid, minion), announced by an event, and
 //! acknowledged when it is on disk.
 //!
-//! [`Returns::accept`] has these stages: validate, find its job, encode, check the quota, store, announce, acknowledge.
-//! Returns of runners enter at the store ([`Returns::keep_run`]).
+//! [`ReturnIntake::accept`] has these stages: validate, find its job, encode, check the quota, store, announce, acknowledge.
+//! Returns of runners enter at the store ([`ReturnIntake::keep_run`]).
 
 mod failed_states;
 mod signature;
@@ -19,11 +19,11 @@ use brine_protocol::value::{Value, ValueExt, map};
 use crate::access::Principal;
 use crate::bus::{Bus, BusEvent, TRIMMED};
 use crate::fault::Fault;
-use crate::jobs::{Added, Job, JobCache, NewReturn, ReturnerName, Standing, StoreError, now_ms};
+use crate::jobs::{Added, JobCache, NewReturn, ReturnerName, Standing, StoreError, StoredJob, now_ms};
 use crate::keys::MinionKey;
 use crate::lanes::Turn;
 use crate::options::options;
-use crate::quotas::{Kind, Met};
+use crate::quotas::{Met, QuotaKind};
 use crate::refusals::{Refusals, Who};
 use crate::throttle::Throttle;
 
@@ -40,7 +40,7 @@ options! {
 }
 
 /// Accepts returns.
-pub(crate) struct Returns {
+pub(crate) struct ReturnIntake {
     pub(crate) jobs: Arc<JobCache>,
     pub(crate) throttle: Arc<Throttle>,
     pub(crate) bus: Bus,
@@ -51,12 +51,12 @@ pub(crate) struct Returns {
 /// What is done with a valid return.
 enum Course {
     /// Store the return, and with `makes_job` also a new job, because no published job belongs to it.
-    Store { jid: Jid, kind: Kind, makes_job: bool },
+    Store { jid: Jid, kind: QuotaKind, makes_job: bool },
     /// Fire the event without storing the return.
     Tell,
 }
 
-impl Returns {
+impl ReturnIntake {
     /// Accepts a return of the minion that the channel proved. Every answer except a fault lets the minion forget the
     /// return.
     pub(crate) async fn accept(
@@ -76,7 +76,7 @@ impl Returns {
         match course {
             Ok(Course::Store { jid, kind, makes_job }) => self.take(id, jid, ret, (kind, makes_job), turn).await,
             Ok(Course::Tell) => {
-                if let Err(met) = self.throttle.admit(id, "_return", Kind::Event, (1, bytes), turn).await {
+                if let Err(met) = self.throttle.admit(id, "_return", QuotaKind::Event, (1, bytes), turn).await {
                     return Ok(not_now(met));
                 }
                 let tag = format!("salt/job/nocache/ret/{id}");
@@ -98,13 +98,13 @@ impl Returns {
             Ok(ReturnJid::Requested) => {
                 let jid = Jid::now();
                 ret.assign(&jid);
-                return Ok(Ok(Course::Store { jid, kind: Kind::Unasked, makes_job: true }));
+                return Ok(Ok(Course::Store { jid, kind: QuotaKind::Unasked, makes_job: true }));
             }
             Err(why) => return Ok(Err(why)),
         };
         let kind = match self.jobs.standing(&jid, id).await? {
-            Standing::Asked => Kind::Asked,
-            Standing::Unasked => Kind::Unasked,
+            Standing::Asked => QuotaKind::Asked,
+            Standing::Unasked => QuotaKind::Unasked,
             Standing::NotMeant => return Ok(Err("its job was not sent to this minion")),
         };
         Ok(Ok(Course::Store { jid, kind, makes_job: false }))
@@ -116,7 +116,7 @@ impl Returns {
         id: &MinionId,
         jid: Jid,
         mut ret: ReturnLoad,
-        (kind, makes_job): (Kind, bool),
+        (kind, makes_job): (QuotaKind, bool),
         turn: &mut Turn,
     ) -> Result<Value, Fault> {
         // A job made for this return names no returners, as far as the master knows.
@@ -126,7 +126,7 @@ impl Returns {
             Vec::new()
         };
         let packed = self.encode(id, &jid, &mut ret);
-        let job = makes_job.then(|| Job::to_record(jid.clone(), &ret.to_job(id, &jid), vec![id.clone()]));
+        let job = makes_job.then(|| StoredJob::to_record(jid.clone(), &ret.to_job(id, &jid), vec![id.clone()]));
         let size = packed.len() + job.as_ref().map_or(0, |job| job.load.len());
         let admitted = match self.throttle.admit(id, "_return", kind, (1, size as u64), turn).await {
             Ok(admitted) => admitted,
@@ -164,7 +164,7 @@ impl Returns {
     /// Stores a return, fires its events, and waits for the disk.
     async fn store(
         &self,
-        job: Option<Job>,
+        job: Option<StoredJob>,
         new: NewReturn,
         returners: &[ReturnerName],
         (event, failed): (Arc<BusEvent>, Vec<(String, Value)>),
@@ -222,7 +222,7 @@ impl Returns {
             ("fun", Value::from(fun)),
             ("user", Value::from(user)),
         ]);
-        let job = Job { tgt_type: "list".to_owned(), ..Job::to_record(jid.clone(), &load, Vec::new()) };
+        let job = StoredJob { tgt_type: "list".to_owned(), ..StoredJob::to_record(jid.clone(), &load, Vec::new()) };
         let mut returned = load;
         returned.insert("return", data.clone());
         let mut packed = msgpack::encode_disk(&returned);

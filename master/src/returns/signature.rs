@@ -4,11 +4,11 @@ use brine_protocol::keys::SignAlg;
 use brine_protocol::request::{Request, verify_load_signature};
 use brine_protocol::value::ValueExt as _;
 
-use super::Returns;
+use super::ReturnIntake;
 use crate::keys::MinionKey;
 use crate::refusals::Who;
 
-impl Returns {
+impl ReturnIntake {
     /// Checks a return's signature. A signature must be the sender's own, and a return without one may be refused.
     pub(super) fn check_signature(&self, request: &Request, key: &MinionKey) -> Result<(), &'static str> {
         let id = &request.id;

@@ -2,15 +2,13 @@
 
 use brine_protocol::value::empty_map;
 
-use super::function::{Function, Outcome, Run};
+use super::function::{Function, Outcome, Run, functions};
 
 /// The functions of this module.
-pub(super) const FUNCTIONS: [Function; 1] = [Function {
-    name: "error.error",
-    parameters: &["name=None", "message=''"],
-    doc: "Fails with this exception, to try what happens then; without a name it does not.",
-    run: |run| Box::pin(async move { raise(&run, "runner") }),
-}];
+pub(super) const FUNCTIONS: &[Function] = functions! {
+    /// Fails with this exception, to try what happens then; without a name it does not.
+    "error.error(name=None, message='')" => |run| async move { raise(&run, "runner") },
+};
 
 /// Python's built-in exceptions that can be tried; Salt's own follow.
 const BUILT_IN: [&str; 18] = [
@@ -55,8 +53,8 @@ const SALTS: [&str; 17] = [
 
 /// Returns Salt's text for an exception, without a traceback.
 pub(super) fn raise(run: &Run, kind: &str) -> Outcome {
-    let Some(name) = run.text("name") else { return Ok(empty_map()) };
-    let message = run.text("message").unwrap_or_default();
+    let Some(name) = run.find_text("name") else { return Ok(empty_map()) };
+    let message = run.text("message");
     // As in Salt's `raise_error`, an unknown name becomes a SaltException.
     let name = match name.as_str() {
         "" => "Exception".to_owned(),

@@ -4,77 +4,37 @@
 
 use brine_protocol::value::{Value, ValueExt, empty_map, list, map};
 
-use super::function::{Function, Outcome, Run};
+use super::function::{Function, Outcome, Run, functions};
 use crate::fileserver::FileRequest;
 
 /// The only backend.
 const BACKEND: &str = "roots";
 
-const OF_ENVIRONMENT: &[&str] = &["saltenv='base'", "backend=None"];
-
 /// The functions of this module.
-pub(super) const FUNCTIONS: [Function; 10] = [
-    Function {
-        name: "fileserver.clear_cache",
-        parameters: &["backend=None"],
-        doc: "Clears the caches of backends that have one; the backend roots has none.",
-        run: |_| Box::pin(async { Ok(Value::from("No cache was cleared")) }),
-    },
-    Function {
-        name: "fileserver.clear_file_list_cache",
-        parameters: &["saltenv=None", "backend=None"],
-        doc: "Forgets the lists of files that were made, and returns their environments. They are made anew for each question anyway.",
-        run: |run| Box::pin(async move { Ok(clear_file_list_cache(&run)) }),
-    },
-    Function {
-        name: "fileserver.clear_lock",
-        parameters: &["backend=None", "remote=None"],
-        doc: "Removes the update locks of backends that have them; the backend roots has none.",
-        run: |_| Box::pin(async { Ok(Value::from("No locks were removed")) }),
-    },
-    Function {
-        name: "fileserver.dir_list",
-        parameters: OF_ENVIRONMENT,
-        doc: "Lists the folders of an environment.",
-        run: |run| Box::pin(ask(run, FileRequest::DirList)),
-    },
-    Function {
-        name: "fileserver.empty_dir_list",
-        parameters: OF_ENVIRONMENT,
-        doc: "Lists the empty folders of an environment.",
-        run: |run| Box::pin(ask(run, FileRequest::EmptyDirs)),
-    },
-    Function {
-        name: "fileserver.envs",
-        parameters: &["backend=None", "sources=False"],
-        doc: "Lists the environments of the file server.",
-        run: |run| Box::pin(envs(run)),
-    },
-    Function {
-        name: "fileserver.file_list",
-        parameters: OF_ENVIRONMENT,
-        doc: "Lists the files of an environment.",
-        run: |run| Box::pin(ask(run, FileRequest::List)),
-    },
-    Function {
-        name: "fileserver.lock",
-        parameters: &["backend=None", "remote=None"],
-        doc: "Sets the update locks of backends that have them; the backend roots has none.",
-        run: |_| Box::pin(async { Ok(Value::from("No locks were set")) }),
-    },
-    Function {
-        name: "fileserver.symlink_list",
-        parameters: OF_ENVIRONMENT,
-        doc: "Lists the symbolic links of an environment, and where they lead.",
-        run: |run| Box::pin(ask(run, FileRequest::Symlinks)),
-    },
-    Function {
-        name: "fileserver.update",
-        parameters: &["backend=None", "**kwargs"],
-        doc: "Updates the caches of backends that have one; the backend roots is always as its folders are.",
-        run: |_| Box::pin(async { Ok(Value::from(true)) }),
-    },
-];
+pub(super) const FUNCTIONS: &[Function] = functions! {
+    /// Clears the caches of backends that have one; the backend roots has none.
+    "fileserver.clear_cache(backend=None)" => |_| async { Ok(Value::from("No cache was cleared")) },
+    /// Forgets the lists of files that were made, and returns their environments. They are made anew for each question
+    /// anyway.
+    "fileserver.clear_file_list_cache(saltenv=None, backend=None)"
+        => |run| async move { Ok(clear_file_list_cache(&run)) },
+    /// Removes the update locks of backends that have them; the backend roots has none.
+    "fileserver.clear_lock(backend=None, remote=None)" => |_| async { Ok(Value::from("No locks were removed")) },
+    /// Lists the folders of an environment.
+    "fileserver.dir_list(saltenv='base', backend=None)" => |run| ask(run, FileRequest::DirList),
+    /// Lists the empty folders of an environment.
+    "fileserver.empty_dir_list(saltenv='base', backend=None)" => |run| ask(run, FileRequest::EmptyDirs),
+    /// Lists the environments of the file server.
+    "fileserver.envs(backend=None, sources=False)" => envs,
+    /// Lists the files of an environment.
+    "fileserver.file_list(saltenv='base', backend=None)" => |run| ask(run, FileRequest::List),
+    /// Sets the update locks of backends that have them; the backend roots has none.
+    "fileserver.lock(backend=None, remote=None)" => |_| async { Ok(Value::from("No locks were set")) },
+    /// Lists the symbolic links of an environment, and where they lead.
+    "fileserver.symlink_list(saltenv='base', backend=None)" => |run| ask(run, FileRequest::Symlinks),
+    /// Updates the caches of backends that have one; the backend roots is always as its folders are.
+    "fileserver.update(backend=None, **kwargs)" => |_| async { Ok(Value::from(true)) },
+};
 
 /// Returns whether `backend` selects `roots`: a list or comma-separated text of backends, or of backends to exclude
 /// (`-roots`).
@@ -95,7 +55,7 @@ async fn ask(run: Run, what: FileRequest) -> Outcome {
     if !meant(run.get("backend")) {
         return Ok(if what == FileRequest::Symlinks { empty_map() } else { Value::Array(Vec::new()) });
     }
-    let saltenv = run.text("saltenv").unwrap_or_else(|| "base".to_owned());
+    let saltenv = run.text("saltenv");
     let load = map([("saltenv", saltenv.as_str()), ("prefix", "")]);
     Ok(run.parts.files.answer(what, load).await)
 }

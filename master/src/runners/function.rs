@@ -29,38 +29,59 @@ impl From<&str> for Failure {
     }
 }
 
+/// Declares the functions of a module: documentation in one sentence, [`Signature`], implementation.
+macro_rules! functions {
+    ($($(#[doc = $doc:literal])+ $signature:literal => $implementation:expr,)+) => {
+        &[$($crate::runners::function::Function {
+            signature: $crate::runners::signature::Signature($signature),
+            doc: concat!($($doc),+),
+            run: |run| $crate::runners::function::start($implementation, run),
+        }),+]
+    };
+}
+pub(super) use functions;
+
 /// A function that callers can run by its name.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Function {
-    /// `module.function`.
-    pub(super) name: &'static str,
-    /// The parameters; see [`Signature`].
-    pub(super) parameters: &'static [&'static str],
-    /// The documentation, in one sentence.
+    pub(super) signature: Signature,
+    /// The documentation.
     pub(super) doc: &'static str,
     /// The implementation.
     pub(super) run: fn(Run) -> BoxFuture<'static, Outcome>,
 }
 
+/// Starts an implementation; gives closures in [`functions!`] the type of their argument.
+pub(super) fn start<F>(implementation: impl FnOnce(Run) -> F, run: Run) -> BoxFuture<'static, Outcome>
+where
+    F: Future<Output = Outcome> + Send + 'static,
+{
+    Box::pin(implementation(run))
+}
+
 impl Function {
+    /// Returns `module.function`.
+    pub(super) fn name(&self) -> &'static str {
+        self.signature.name()
+    }
+
     /// Returns its documentation in Salt's layout.
     pub(super) fn documentation(&self, command: &str) -> String {
         let words: Vec<String> = self
-            .parameters
-            .iter()
+            .signature
+            .parameters()
             .map(|parameter| match parameter.contains('=') || parameter.starts_with('*') {
                 true => format!("[{parameter}]"),
-                false => (*parameter).to_owned(),
+                false => parameter.to_owned(),
             })
             .collect();
-        let usage = format!("{command}{} {}", self.name, words.join(" "));
-        format!("\n    {}\n\n    Usage:\n\n        {}\n    ", self.doc, usage.trim_end())
+        let usage = format!("{command}{} {}", self.name(), words.join(" "));
+        format!("\n    {}\n\n    Usage:\n\n        {}\n    ", self.doc.trim_start(), usage.trim_end())
     }
 
     /// Calls it.
     pub(super) async fn call(&self, parts: &Arc<Parts>, job: &Arc<RunJob>, call: &Call) -> Outcome {
-        let own = self.name.rsplit('.').next().unwrap_or(self.name);
-        let given = Signature(self.parameters).bind(own, call).map_err(|why| self.misused(&why))?;
+        let given = self.signature.bind(call).map_err(|why| self.misused(&why))?;
         (self.run)(Run { parts: Arc::clone(parts), job: Arc::clone(job), given, function: *self }).await
     }
 
@@ -98,9 +119,14 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// Returns an argument; `None` if it is missing or None.
+    /// Returns an argument or the parameter's default; `None` if that is None.
     pub(super) fn get(&self, name: &str) -> Option<&Value> {
         self.given.get(name)
+    }
+
+    /// Returns a copy of an argument or the parameter's default.
+    pub(super) fn value(&self, name: &str) -> Value {
+        self.get(name).cloned().unwrap_or(Value::Nil)
     }
 
     /// Returns whether an argument is true in Python's sense.
@@ -108,8 +134,13 @@ impl Run {
         self.get(name).is_some_and(Value::truthy)
     }
 
-    /// Returns an argument as text. Numbers that the command line parsed become text again.
-    pub(super) fn text(&self, name: &str) -> Option<String> {
+    /// Returns an argument as text, empty for None. Numbers that the command line parsed become text again.
+    pub(super) fn text(&self, name: &str) -> String {
+        self.find_text(name).unwrap_or_default()
+    }
+
+    /// Returns an argument as [`Run::text`] does, if it is not None.
+    pub(super) fn find_text(&self, name: &str) -> Option<String> {
         self.get(name).map(Value::python_str)
     }
 

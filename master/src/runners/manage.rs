@@ -5,122 +5,56 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use brine_protocol::ids::MinionId;
+use brine_protocol::keys::KeyState;
 use brine_protocol::value::{Value, ValueExt, empty_map, map};
 
 use super::Parts;
 use super::ask::{self, Question, TIMEOUT_MAX_SECONDS};
-use super::function::{Failure, Function, Outcome, Run};
-use crate::keys::KeyState;
+use super::function::{Failure, Function, Outcome, Run, functions};
 
 /// The functions of this module.
-pub(super) const FUNCTIONS: [Function; 16] = [
-    Function {
-        name: "manage.alived",
-        parameters: CONNECTED,
-        doc: "Lists the minions that are connected; no job is sent to them.",
-        run: |run| Box::pin(there(run)),
-    },
-    Function {
-        name: "manage.allowed",
-        parameters: CONNECTED,
-        doc: "Lists the minions that are connected; no job is sent to them.",
-        run: |run| Box::pin(there(run)),
-    },
-    Function {
-        name: "manage.down",
-        parameters: &["removekeys=False", "tgt='*'", "tgt_type='glob'", "timeout=None", "gather_job_timeout=None"],
-        doc: "Asks minions, and lists those that do not answer; with removekeys=True their keys are deleted.",
-        run: |run| Box::pin(down(run)),
-    },
-    Function {
-        name: "manage.joined",
-        parameters: CONNECTED,
-        doc: "Lists the minions that are connected; no job is sent to them.",
-        run: |run| Box::pin(there(run)),
-    },
-    Function {
-        name: "manage.list_not_state",
-        parameters: CONNECTED,
-        doc: "Lists the accepted minions that are not connected; no job is sent to them.",
-        run: |run| Box::pin(not_there(run)),
-    },
-    Function {
-        name: "manage.list_state",
-        parameters: CONNECTED,
-        doc: "Lists the minions that are connected; no job is sent to them.",
-        run: |run| Box::pin(there(run)),
-    },
-    Function {
-        name: "manage.not_alived",
-        parameters: CONNECTED,
-        doc: "Lists the accepted minions that are not connected; no job is sent to them.",
-        run: |run| Box::pin(not_there(run)),
-    },
-    Function {
-        name: "manage.not_allowed",
-        parameters: CONNECTED,
-        doc: "Lists the accepted minions that are not connected; no job is sent to them.",
-        run: |run| Box::pin(not_there(run)),
-    },
-    Function {
-        name: "manage.not_joined",
-        parameters: CONNECTED,
-        doc: "Lists the accepted minions that are not connected; no job is sent to them.",
-        run: |run| Box::pin(not_there(run)),
-    },
-    Function {
-        name: "manage.not_present",
-        parameters: CONNECTED,
-        doc: "Lists the accepted minions that are not connected; no job is sent to them.",
-        run: |run| Box::pin(not_there(run)),
-    },
-    Function {
-        name: "manage.not_reaped",
-        parameters: CONNECTED,
-        doc: "Lists the accepted minions that are not connected; no job is sent to them.",
-        run: |run| Box::pin(not_there(run)),
-    },
-    Function {
-        name: "manage.present",
-        parameters: CONNECTED,
-        doc: "Lists the minions that are connected; no job is sent to them.",
-        run: |run| Box::pin(there(run)),
-    },
-    Function {
-        name: "manage.reaped",
-        parameters: CONNECTED,
-        doc: "Lists the minions that are connected; no job is sent to them.",
-        run: |run| Box::pin(there(run)),
-    },
-    Function {
-        name: "manage.status",
-        parameters: &["output=True", "tgt='*'", "tgt_type='glob'", "timeout=None", "gather_job_timeout=None"],
-        doc: "Asks minions, and lists who answers (up) and who does not (down).",
-        run: |run| {
-            Box::pin(async move { status(&run).await.map(|(up, down)| map([("up", list(up)), ("down", list(down))])) })
-        },
-    },
-    Function {
-        name: "manage.up",
-        parameters: &["tgt='*'", "tgt_type='glob'", "timeout=None", "gather_job_timeout=None"],
-        doc: "Asks minions, and lists those that answer.",
-        run: |run| Box::pin(async move { status(&run).await.map(|(up, _)| list(up)) }),
-    },
-    Function {
-        name: "manage.versions",
-        parameters: &[],
-        doc: "Asks all minions for their version, and sorts them by how it compares to the master's.",
-        run: |run| Box::pin(versions(run)),
-    },
-];
-
-const CONNECTED: &[&str] = &["subset=None", "show_ip=False"];
+pub(super) const FUNCTIONS: &[Function] = functions! {
+    /// Lists the minions that are connected; no job is sent to them.
+    "manage.alived(subset=None, show_ip=False)" => there,
+    /// Lists the minions that are connected; no job is sent to them.
+    "manage.allowed(subset=None, show_ip=False)" => there,
+    /// Asks minions, and lists those that do not answer; with removekeys=True their keys are deleted.
+    "manage.down(removekeys=False, tgt='*', tgt_type='glob', timeout=None, gather_job_timeout=None)" => down,
+    /// Lists the minions that are connected; no job is sent to them.
+    "manage.joined(subset=None, show_ip=False)" => there,
+    /// Lists the accepted minions that are not connected; no job is sent to them.
+    "manage.list_not_state(subset=None, show_ip=False)" => not_there,
+    /// Lists the minions that are connected; no job is sent to them.
+    "manage.list_state(subset=None, show_ip=False)" => there,
+    /// Lists the accepted minions that are not connected; no job is sent to them.
+    "manage.not_alived(subset=None, show_ip=False)" => not_there,
+    /// Lists the accepted minions that are not connected; no job is sent to them.
+    "manage.not_allowed(subset=None, show_ip=False)" => not_there,
+    /// Lists the accepted minions that are not connected; no job is sent to them.
+    "manage.not_joined(subset=None, show_ip=False)" => not_there,
+    /// Lists the accepted minions that are not connected; no job is sent to them.
+    "manage.not_present(subset=None, show_ip=False)" => not_there,
+    /// Lists the accepted minions that are not connected; no job is sent to them.
+    "manage.not_reaped(subset=None, show_ip=False)" => not_there,
+    /// Lists the minions that are connected; no job is sent to them.
+    "manage.present(subset=None, show_ip=False)" => there,
+    /// Lists the minions that are connected; no job is sent to them.
+    "manage.reaped(subset=None, show_ip=False)" => there,
+    /// Asks minions, and lists who answers (up) and who does not (down).
+    "manage.status(output=True, tgt='*', tgt_type='glob', timeout=None, gather_job_timeout=None)"
+        => |run| async move { status(&run).await.map(|(up, down)| map([("up", list(up)), ("down", list(down))])) },
+    /// Asks minions, and lists those that answer.
+    "manage.up(tgt='*', tgt_type='glob', timeout=None, gather_job_timeout=None)"
+        => |run| async move { status(&run).await.map(|(up, _)| list(up)) },
+    /// Asks all minions for their version, and sorts them by how it compares to the master's.
+    "manage.versions()" => versions,
+};
 
 /// Returns the minions that return from a `test.ping`, and the others.
 async fn status(run: &Run) -> Result<(Vec<String>, Vec<String>), Failure> {
     let question = Question {
-        tgt: run.get("tgt").cloned().unwrap_or_else(|| Value::from("*")),
-        tgt_type: run.text("tgt_type").unwrap_or_else(|| "glob".to_owned()),
+        tgt: run.value("tgt"),
+        tgt_type: run.text("tgt_type"),
         timeout: run.seconds("timeout", TIMEOUT_MAX_SECONDS)?,
         gather: run.seconds("gather_job_timeout", TIMEOUT_MAX_SECONDS)?,
         ..Question::all("test.ping")

@@ -1,7 +1,7 @@
 //! Runners and the wheel (§7.3): functions that run in the master, for local callers.
 //!
-//! - `function.rs`  a function: name, parameters, documentation, implementation
-//! - `signature.rs` binds the arguments of a call to parameters
+//! - `function.rs`  a function: documentation, signature, implementation
+//! - `signature.rs` reads a signature, and binds the arguments of a call to it
 //! - `call.rs`      the arguments as callers send them
 //! - `service.rs`   the requests, and each run from its first event to its last
 //! - `running.rs`   the current runs
@@ -71,34 +71,34 @@ pub(crate) struct Parts {
 
 /// All runners, by module.
 const RUNNERS: &[&[Function]] = &[
-    &cache::FUNCTIONS,
-    &cache::banks::FUNCTIONS,
-    &config::FUNCTIONS,
-    &doc::FUNCTIONS,
-    &error::FUNCTIONS,
-    &event::FUNCTIONS,
-    &fileserver::FUNCTIONS,
-    &jobs::FUNCTIONS,
-    &manage::FUNCTIONS,
-    &network::FUNCTIONS,
-    &salt::FUNCTIONS,
-    &survey::FUNCTIONS,
-    &test::FUNCTIONS,
+    cache::FUNCTIONS,
+    cache::banks::FUNCTIONS,
+    config::FUNCTIONS,
+    doc::FUNCTIONS,
+    error::FUNCTIONS,
+    event::FUNCTIONS,
+    fileserver::FUNCTIONS,
+    jobs::FUNCTIONS,
+    manage::FUNCTIONS,
+    network::FUNCTIONS,
+    salt::FUNCTIONS,
+    survey::FUNCTIONS,
+    test::FUNCTIONS,
 ];
 
 /// Returns the documentation of the functions whose names start with `begins`; `command` is the command that calls
 /// them.
 fn documentation(functions: &[&[Function]], command: &str, begins: &str) -> Value {
     let mut all: Vec<&Function> = functions.iter().copied().flatten().collect();
-    all.sort_by_key(|function| function.name);
-    let wanted = all.into_iter().filter(|function| function.name.starts_with(begins));
-    map(wanted.map(|function| (function.name, function.documentation(command))))
+    all.sort_by_key(|function| function.name());
+    let wanted = all.into_iter().filter(|function| function.name().starts_with(begins));
+    map(wanted.map(|function| (function.name(), function.documentation(command))))
 }
 
 /// Finds a function by name. If there is none, returns the documentation of functions whose names start with the text,
 /// or Salt's error.
 fn find(functions: &'static [&'static [Function]], fun: &str) -> Result<&'static Function, Failure> {
-    if let Some(function) = functions.iter().copied().flatten().find(|function| function.name == fun) {
+    if let Some(function) = functions.iter().copied().flatten().find(|function| function.name() == fun) {
         return Ok(function);
     }
     match documentation(functions, "", fun) {
@@ -117,26 +117,27 @@ mod tests {
     #[test]
     fn every_function_has_one_name_and_a_sentence() {
         for functions in [RUNNERS, wheel::FUNCTIONS] {
-            let mut names: Vec<&str> = functions.iter().copied().flatten().map(|function| function.name).collect();
+            let mut names: Vec<&str> = functions.iter().copied().flatten().map(|function| function.name()).collect();
             let all = names.len();
             names.sort_unstable();
             names.dedup();
             assert_eq!(names.len(), all);
             for function in functions.iter().copied().flatten() {
-                assert!(function.doc.ends_with('.') && function.doc.is_ascii(), "{}", function.name);
+                assert!(function.doc.ends_with('.') && function.doc.is_ascii(), "{}", function.name());
+                assert!(function.signature.is_well_formed(), "{:?}", function.signature);
             }
         }
     }
 
     #[test]
     fn what_is_not_there_is_said_as_salt_says_it() {
-        let said = |fun: &str| find(RUNNERS, fun).map(|function| function.name).unwrap_err().0;
+        let said = |fun: &str| find(RUNNERS, fun).map(|function| function.name()).unwrap_err().0;
         assert_eq!(said("nobody.knows"), Value::from("'nobody.knows' is not available."));
         assert_eq!(said(""), Value::from("'' is not available."));
         assert_eq!(said("a\n\u{1b}[0m"), Value::from("'a\\n\\x1b[0m' is not available."));
         let docs = said("jobs.list");
         let names: Vec<_> = docs.entries().unwrap().iter().filter_map(|(name, _)| name.text()).collect();
         assert_eq!(names, ["jobs.list_job", "jobs.list_jobs", "jobs.list_jobs_filter"]);
-        assert_eq!(find(RUNNERS, "jobs.list_job").unwrap().name, "jobs.list_job");
+        assert_eq!(find(RUNNERS, "jobs.list_job").unwrap().name(), "jobs.list_job");
     }
 }

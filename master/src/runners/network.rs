@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use brine_protocol::value::{Value, ValueExt as _};
 
 use super::cache;
-use super::function::{Failure, Function, Outcome, Run};
+use super::function::{Failure, Function, Outcome, Run, functions};
 use crate::files;
 
 /// Largest size in bytes of a list of addresses, one in each line; enough for some fifty thousand.
@@ -15,26 +15,14 @@ const LIST_MAX: u64 = 1 << 20;
 const HOSTS_MAX: usize = 10_000;
 
 /// The functions of this module.
-pub(super) const FUNCTIONS: [Function; 3] = [
-    Function {
-        name: "network.wol",
-        parameters: &["mac", "bcast='255.255.255.255'", "destport=9"],
-        doc: "Wakes the host with this MAC address (08-00-27-13-69-77, 08:00:27:13:69:77 or 080027136977).",
-        run: |run| Box::pin(wol(run)),
-    },
-    Function {
-        name: "network.wollist",
-        parameters: &["maclist", "bcast='255.255.255.255'", "destport=9"],
-        doc: "Wakes the hosts whose MAC addresses are in a file on the master, a line each.",
-        run: |run| Box::pin(wollist(run)),
-    },
-    Function {
-        name: "network.wolmatch",
-        parameters: &["tgt", "tgt_type='glob'", "bcast='255.255.255.255'", "destport=9"],
-        doc: "Wakes the hosts of minions, by the MAC addresses that the master remembers of them.",
-        run: |run| Box::pin(wolmatch(run)),
-    },
-];
+pub(super) const FUNCTIONS: &[Function] = functions! {
+    /// Wakes the host with this MAC address (08-00-27-13-69-77, 08:00:27:13:69:77 or 080027136977).
+    "network.wol(mac, bcast='255.255.255.255', destport=9)" => wol,
+    /// Wakes the hosts whose MAC addresses are in a file on the master, a line each.
+    "network.wollist(maclist, bcast='255.255.255.255', destport=9)" => wollist,
+    /// Wakes the hosts of minions, by the MAC addresses that the master remembers of them.
+    "network.wolmatch(tgt, tgt_type='glob', bcast='255.255.255.255', destport=9)" => wolmatch,
+};
 
 /// A MAC address.
 type Mac = [u8; 6];
@@ -59,9 +47,9 @@ fn mac(text: &str) -> Option<Mac> {
 
 /// Returns the destination of the datagrams.
 fn target(run: &Run) -> Result<(Ipv4Addr, u16), Failure> {
-    let bcast = run.text("bcast").unwrap_or_else(|| "255.255.255.255".to_owned());
+    let bcast = run.text("bcast");
     let bcast = bcast.parse().map_err(|_| run.wrong("bcast must be an IPv4 address"))?;
-    let port = run.text("destport").unwrap_or_else(|| "9".to_owned());
+    let port = run.text("destport");
     let port = port.parse().ok().filter(|port| *port > 0).ok_or_else(|| run.wrong("destport must be a port"))?;
     Ok((bcast, port))
 }
@@ -83,14 +71,14 @@ async fn send(macs: &[Mac], target: (Ipv4Addr, u16)) -> Result<(), Failure> {
 
 async fn wol(run: Run) -> Outcome {
     let target = target(&run)?;
-    let mac = mac(run.text("mac").unwrap_or_default().trim()).ok_or_else(|| run.wrong("mac must be a MAC address"))?;
+    let mac = mac(run.text("mac").trim()).ok_or_else(|| run.wrong("mac must be a MAC address"))?;
     send(&[mac], target).await?;
     Ok(Value::from(true))
 }
 
 async fn wollist(run: Run) -> Outcome {
     let target = target(&run)?;
-    let path = PathBuf::from(run.text("maclist").unwrap_or_default());
+    let path = PathBuf::from(run.text("maclist"));
     let shown = path.display().to_string();
     let read = tokio::task::spawn_blocking(move || files::read_regular(&path, LIST_MAX)).await;
     // The error does not contain the file's content, because callers of this runner may have no right to read the

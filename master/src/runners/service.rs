@@ -12,13 +12,13 @@ use super::{Call, Parts, RUNNERS, find, wheel};
 use crate::access::{Denied, Principal};
 use crate::audit::{Audit, AuditLine};
 use crate::refusals::{Refusals, Who};
-use crate::returns::Returns;
+use crate::returns::ReturnIntake;
 
 /// Runs runners and wheel functions.
 #[derive(Clone)]
 pub(crate) struct Runners {
     pub(crate) parts: Arc<Parts>,
-    pub(crate) returns: Arc<Returns>,
+    pub(crate) returns: Arc<ReturnIntake>,
     pub(crate) audit: Arc<Audit>,
     pub(crate) refusals: Arc<Refusals>,
 }

@@ -4,13 +4,14 @@ use brine_protocol::value::Value;
 
 use super::Call;
 
-/// Parameters in Python's notation: `jid`, `missing=False`, `*args`, `**kwargs`.
+/// A function in Python's notation, with constants as defaults: `jobs.f(jid, missing=False, *args, **kwargs)`.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Signature(pub(super) &'static [&'static str]);
+pub(super) struct Signature(pub(super) &'static str);
 
 /// The bound arguments of a call.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Given {
+    /// The arguments of parameters, then the defaults of all parameters that have one.
     named: Vec<(&'static str, Value)>,
     /// The arguments in `*args`.
     pub(super) args: Vec<Value>,
@@ -19,22 +20,43 @@ pub(super) struct Given {
 }
 
 impl Given {
-    /// Returns an argument; `None` if it is missing or None.
+    /// Returns an argument or the parameter's default; `None` if that is None. An argument None selects the default.
     pub(super) fn get(&self, name: &str) -> Option<&Value> {
-        self.named.iter().find(|(known, _)| *known == name).map(|(_, value)| value).filter(|value| !value.is_nil())
+        self.named.iter().find(|(known, value)| *known == name && !value.is_nil()).map(|(_, value)| value)
     }
 }
 
 impl Signature {
-    /// Binds a call's arguments. `function` is the name after the dot.
+    /// Returns `module.function`.
+    pub(super) fn name(self) -> &'static str {
+        self.0.split_once('(').map_or(self.0, |(name, _)| name)
+    }
+
+    /// Returns the parameters, with their defaults and marks.
+    pub(super) fn parameters(self) -> impl Iterator<Item = &'static str> {
+        let inner = self.0.split_once('(').map_or("", |(_, rest)| rest.strip_suffix(')').unwrap_or(rest));
+        inner.split(", ").filter(|parameter| !parameter.is_empty())
+    }
+
+    /// Returns whether this is `module.function(parameters)` and each parameter has a name.
+    #[cfg(test)]
+    pub(super) fn is_well_formed(self) -> bool {
+        let is_name = |name: &str| !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+        self.0.ends_with(')')
+            && self.name().split('.').map(is_name).eq([true, true])
+            && self.parameters().all(|parameter| is_name(name_and_default(parameter).0.trim_start_matches('*')))
+    }
+
+    /// Binds a call's arguments.
     ///
     /// # Errors
     /// The text of Python's `TypeError`.
-    pub(super) fn bind(self, function: &str, call: &Call) -> Result<Given, String> {
-        let plain = || self.0.iter().copied().filter(|parameter| !parameter.starts_with('*'));
-        let names: Vec<&'static str> = plain().map(name_of).collect();
+    pub(super) fn bind(self, call: &Call) -> Result<Given, String> {
+        let function = self.name().rsplit('.').next().unwrap_or_default();
+        let plain = || self.parameters().filter(|parameter| !parameter.starts_with('*'));
+        let names: Vec<&'static str> = plain().map(|parameter| name_and_default(parameter).0).collect();
         let takes = |mark: &str| {
-            self.0.iter().any(|parameter| parameter.starts_with(mark) && !parameter[mark.len()..].starts_with('*'))
+            self.parameters().any(|parameter| parameter.starts_with(mark) && !parameter[mark.len()..].starts_with('*'))
         };
         let (rest, keywords) = (takes("*"), takes("**"));
         let mut given = Given::default();
@@ -61,7 +83,11 @@ impl Signature {
             .map(|name| format!("'{name}'"))
             .collect();
         let listed = match missing.as_slice() {
-            [] => return Ok(given),
+            [] => {
+                let defaults = plain().map(name_and_default);
+                given.named.extend(defaults.filter_map(|(name, default)| Some((name, constant(default?)))));
+                return Ok(given);
+            }
             [one] => one.clone(),
             [one, two] => format!("{one} and {two}"),
             [before @ .., last] => format!("{}, and {last}", before.join(", ")),
@@ -71,8 +97,9 @@ impl Signature {
     }
 
     fn too_many(self, function: &str, given: usize) -> String {
-        let most = self.0.iter().filter(|parameter| !parameter.starts_with('*')).count();
-        let least = self.0.iter().filter(|parameter| !parameter.starts_with('*') && !parameter.contains('=')).count();
+        let plain = || self.parameters().filter(|parameter| !parameter.starts_with('*'));
+        let most = plain().count();
+        let least = plain().filter(|parameter| !parameter.contains('=')).count();
         let takes = if least == most { most.to_string() } else { format!("from {least} to {most}") };
         let s = if least == 1 && most == 1 { "" } else { "s" };
         let were = if given == 1 { "was" } else { "were" };
@@ -80,8 +107,20 @@ impl Signature {
     }
 }
 
-fn name_of(parameter: &'static str) -> &'static str {
-    parameter.split_once('=').map_or(parameter, |(name, _)| name)
+fn name_and_default(parameter: &'static str) -> (&'static str, Option<&'static str>) {
+    parameter.split_once('=').map_or((parameter, None), |(name, default)| (name, Some(default)))
+}
+
+/// Reads a constant of Python: a text, a number, True, False; `()` and all others count as None.
+fn constant(literal: &str) -> Value {
+    match literal {
+        "True" => true.into(),
+        "False" => false.into(),
+        _ => match literal.strip_prefix('\'').and_then(|text| text.strip_suffix('\'')) {
+            Some(text) => text.into(),
+            None => literal.parse::<i64>().map_or(Value::Nil, Value::from),
+        },
+    }
 }
 
 #[cfg(test)]
@@ -98,31 +137,35 @@ mod tests {
     /// The texts are those of Python 3.11.
     #[test]
     fn errors_are_pythons() {
-        let bind = |parameters: &'static [&'static str], args: &[i64], kwargs: &[(&str, i64)]| {
-            Signature(parameters).bind("f", &call(args, kwargs)).unwrap_err()
+        let bind = |signature: &'static str, args: &[i64], kwargs: &[(&str, i64)]| {
+            Signature(signature).bind(&call(args, kwargs)).unwrap_err()
         };
-        assert_eq!(bind(&["a"], &[], &[]), "f() missing 1 required positional argument: 'a'");
-        assert_eq!(bind(&["a", "b"], &[], &[]), "f() missing 2 required positional arguments: 'a' and 'b'");
+        assert_eq!(bind("m.f(a)", &[], &[]), "f() missing 1 required positional argument: 'a'");
+        assert_eq!(bind("m.f(a, b)", &[], &[]), "f() missing 2 required positional arguments: 'a' and 'b'");
         assert_eq!(
-            bind(&["a", "b", "c", "d=1"], &[], &[]),
+            bind("m.f(a, b, c, d=1)", &[], &[]),
             "f() missing 3 required positional arguments: 'a', 'b', and 'c'"
         );
-        assert_eq!(bind(&[], &[1], &[]), "f() takes 0 positional arguments but 1 was given");
-        assert_eq!(bind(&["a"], &[1, 2], &[]), "f() takes 1 positional argument but 2 were given");
-        assert_eq!(bind(&["a=1"], &[1, 2], &[]), "f() takes from 0 to 1 positional arguments but 2 were given");
-        assert_eq!(bind(&["a", "b=1"], &[1, 2, 3], &[]), "f() takes from 1 to 2 positional arguments but 3 were given");
-        assert_eq!(bind(&["a"], &[1], &[("b", 2)]), "f() got an unexpected keyword argument 'b'");
-        assert_eq!(bind(&["a"], &[1], &[("a", 2)]), "f() got multiple values for argument 'a'");
+        assert_eq!(bind("m.f()", &[1], &[]), "f() takes 0 positional arguments but 1 was given");
+        assert_eq!(bind("m.f(a)", &[1, 2], &[]), "f() takes 1 positional argument but 2 were given");
+        assert_eq!(bind("m.f(a=1)", &[1, 2], &[]), "f() takes from 0 to 1 positional arguments but 2 were given");
+        assert_eq!(bind("m.f(a, b=1)", &[1, 2, 3], &[]), "f() takes from 1 to 2 positional arguments but 3 were given");
+        assert_eq!(bind("m.f(a)", &[1], &[("b", 2)]), "f() got an unexpected keyword argument 'b'");
+        assert_eq!(bind("m.f(a)", &[1], &[("a", 2)]), "f() got multiple values for argument 'a'");
     }
 
     #[test]
     fn arguments_find_their_places() {
-        let given = Signature(&["a", "b=1", "*args", "**kwargs"]).bind("f", &call(&[1, 2, 3], &[("x", 4)])).unwrap();
+        let given = Signature("m.f(a, b=1, *args, **kwargs)").bind(&call(&[1, 2, 3], &[("x", 4)])).unwrap();
         assert_eq!((given.get("a"), given.get("b"), given.get("c")), (Some(&1.into()), Some(&2.into()), None));
         assert_eq!((given.args, given.kwargs), (vec![3.into()], vec![("x".to_owned(), 4.into())]));
-        let given = Signature(&["a=1", "b=1"]).bind("f", &call(&[], &[("b", 4)])).unwrap();
-        assert_eq!((given.get("a"), given.get("b")), (None, Some(&4.into())));
-        let only = Signature(&["**kwargs"]).bind("f", &call(&[1], &[])).unwrap_err();
+        let given = Signature("m.f(a=1, b=1)").bind(&call(&[], &[("b", 4)])).unwrap();
+        assert_eq!((given.get("a"), given.get("b")), (Some(&1.into()), Some(&4.into())));
+        let none = Call::from_load(&map([("arg", Value::Array(vec![Value::Nil; 6]))]));
+        let given = Signature("m.f(a, b=None, c='x y', d=True, e=-1, f=())").bind(&none).unwrap();
+        let found = ["a", "b", "c", "d", "e", "f"].map(|name| given.get(name).cloned());
+        assert_eq!(found, [None, None, Some("x y".into()), Some(true.into()), Some((-1).into()), None]);
+        let only = Signature("m.f(**kwargs)").bind(&call(&[1], &[])).unwrap_err();
         assert_eq!(only, "f() takes 0 positional arguments but 1 was given");
     }
 }

@@ -6,24 +6,16 @@ use brine_protocol::value::{Value, ValueExt, map};
 use similar::TextDiff;
 
 use super::ask::{self, Question};
-use super::function::{Failure, Function, Outcome, Run};
+use super::function::{Failure, Function, Outcome, Run, functions};
 
 /// The functions of this module.
-pub(super) const FUNCTIONS: [Function; 2] = [
-    Function {
-        name: "survey.diff",
-        parameters: &["*args", "**kwargs"],
-        doc: "As survey.hash, and prints how the result of each group differs from the first one's.",
-        run: |run| Box::pin(diff(run)),
-    },
-    Function {
-        name: "survey.hash",
-        parameters: &["*args", "**kwargs"],
-        doc: "Runs a function on a compound target (survey.hash [survey_sort=up|down] [tgt_type=pcre] <target> <function> [arguments]), and \
-              groups the minions by what it returned, the largest group first.",
-        run: |run| Box::pin(hash(run)),
-    },
-];
+pub(super) const FUNCTIONS: &[Function] = functions! {
+    /// As survey.hash, and prints how the result of each group differs from the first one's.
+    "survey.diff(*args, **kwargs)" => diff,
+    /// Runs a function on a compound target (survey.hash [survey_sort=up|down] [tgt_type=pcre] <target> <function>
+    /// [arguments]), and groups the minions by what it returned, the largest group first.
+    "survey.hash(*args, **kwargs)" => hash,
+};
 
 /// Minions with the same result.
 struct Pool {

@@ -8,7 +8,7 @@ use brine_daemon::user;
 use brine_zmtp::Publisher;
 use tokio_util::sync::CancellationToken;
 
-use super::StartError;
+use super::MasterStartError;
 use super::master::Master;
 use crate::access::Access;
 use crate::admission::Admission;
@@ -34,7 +34,7 @@ use crate::private_ops::PrivatePool;
 use crate::publisher::{CurrentKey, PublisherHandle};
 use crate::refusals::Refusals;
 use crate::requests::{Auths, Handlers, Pillars};
-use crate::returns::Returns;
+use crate::returns::ReturnIntake;
 use crate::runners::{self, Runners};
 use crate::sessions::Sessions;
 use crate::targets::Targets;
@@ -51,11 +51,11 @@ pub(super) struct Configured {
 }
 
 impl Configured {
-    pub(super) fn read(opts: &MasterOpts) -> Result<Self, StartError> {
-        let files = FileServer::new(&opts.files, &opts.cachedir).map_err(StartError::Settings)?;
+    pub(super) fn read(opts: &MasterOpts) -> Result<Self, MasterStartError> {
+        let files = FileServer::new(&opts.files, &opts.cachedir).map_err(MasterStartError::Settings)?;
         let mine = Mine::new(&opts.cachedir, &opts.mine);
-        let peer = PeerRules::read(&opts.peer).map_err(StartError::Settings)?;
-        Ok(Self { files, mine: mine.map_err(StartError::Settings)?, peer })
+        let peer = PeerRules::read(&opts.peer).map_err(MasterStartError::Settings)?;
+        Ok(Self { files, mine: mine.map_err(MasterStartError::Settings)?, peer })
     }
 }
 
@@ -74,15 +74,15 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    pub(super) async fn open(opts: &MasterOpts) -> Result<Self, StartError> {
+    pub(super) async fn open(opts: &MasterOpts) -> Result<Self, MasterStartError> {
         let failed = |what| {
             let path = opts.cachedir.clone();
-            move |why| StartError::Cache { what, path, why }
+            move |why| MasterStartError::Cache { what, path, why }
         };
         let KeyOpts { pki_dir, size, .. } = &opts.keys;
         let (dir, id, bits) = (pki_dir.clone(), opts.id.clone(), *size);
         let open = move || MasterKey::open(&dir, "master", Some(&id), bits);
-        let key = tokio::task::spawn_blocking(open).await.map_err(StartError::KeyTask)??;
+        let key = tokio::task::spawn_blocking(open).await.map_err(MasterStartError::KeyTask)??;
         let sign_key =
             opts.keys.signed_by.as_ref().map(|name| MasterKey::open(pki_dir, name, None, *size)).transpose()?;
         let keys = Arc::new(MinionKeys::open(pki_dir)?);
@@ -94,7 +94,7 @@ impl Opened {
         let publish_key = CurrentKey::new(private.clone()).await?;
         let jobs = JobCache::open(&opts.cachedir.join("jobs.db"), &opts.jobs)?;
         let bus = Bus::new(opts.bus.framing, opts.bus.max_event_size);
-        let audit = Audit::open(opts.audit.clone(), bus.clone()).map_err(|why| StartError::Cache {
+        let audit = Audit::open(opts.audit.clone(), bus.clone()).map_err(|why| MasterStartError::Cache {
             what: "the audit log (audit_log)",
             path: opts.audit.path.clone().unwrap_or_default(),
             why,
@@ -113,7 +113,7 @@ impl Opened {
     }
 
     /// Opens the bus's sockets, after the returners of `event_return` have subscribed.
-    pub(super) fn listen(&self, opts: &MasterOpts) -> Result<KeptEvents, StartError> {
+    pub(super) fn listen(&self, opts: &MasterOpts) -> Result<KeptEvents, MasterStartError> {
         let kept = event_return::subscribe(&opts.event_return, &self.bus);
         self.bus.listen(&opts.bus.sock_dir)?;
         Ok(kept)
@@ -141,7 +141,7 @@ pub(super) fn assemble(
     opened: &Opened,
     publisher: Publisher,
     port: u16,
-) -> Result<Master, StartError> {
+) -> Result<Master, MasterStartError> {
     let Opened { keys, sessions, jobs, audit, private, publish_key, bus, .. } = opened;
     let refusals = Arc::new(Refusals::new(bus.clone()));
     let live: SharedSettings = Arc::new(ArcSwap::from_pointee(opts.live.clone()));
@@ -162,7 +162,7 @@ pub(super) fn assemble(
     };
     let publisher = PublisherHandle::start(publisher, publish_key.clone(), private.clone(), opts.publisher.alg);
     let python_jobs = PythonJobFiles::new(opts.cachedir.join("jobs"), opts.files.hash_type, opts.jobs.python_files);
-    let dispatcher = shared.dispatcher(publisher.map_err(StartError::Thread)?, &python_jobs);
+    let dispatcher = shared.dispatcher(publisher.map_err(MasterStartError::Thread)?, &python_jobs);
     let returns = shared.returns();
     let runners = shared.runners(&dispatcher, &returns);
     let peer = shared.peer(configured.peer, &dispatcher, &runners);
@@ -188,8 +188,8 @@ impl Shared<'_> {
         })
     }
 
-    fn returns(&self) -> Arc<Returns> {
-        Arc::new(Returns {
+    fn returns(&self) -> Arc<ReturnIntake> {
+        Arc::new(ReturnIntake {
             jobs: self.opened.jobs.clone(),
             throttle: self.throttle.clone(),
             bus: self.opened.bus.clone(),
@@ -198,7 +198,7 @@ impl Shared<'_> {
         })
     }
 
-    fn runners(&self, dispatcher: &Arc<Dispatcher>, returns: &Arc<Returns>) -> Runners {
+    fn runners(&self, dispatcher: &Arc<Dispatcher>, returns: &Arc<ReturnIntake>) -> Runners {
         let parts = runners::Parts {
             opts: self.opts.runners.clone(),
             check_config: |config| MasterOpts::from_config(config).map(drop),
@@ -258,7 +258,7 @@ impl Shared<'_> {
         &self,
         publish_port: u16,
         dispatcher: Arc<Dispatcher>,
-        returns: Arc<Returns>,
+        returns: Arc<ReturnIntake>,
         runners: Runners,
         peer: Arc<Peer>,
     ) -> Handlers {

@@ -33,7 +33,7 @@ const EXIT_PORT: i32 = 4;
 
 /// The reason why the master does not start.
 #[derive(Debug, thiserror::Error)]
-pub enum StartError {
+pub enum MasterStartError {
     /// A folder is unusable, or another master with this configuration runs.
     #[error("{0}")]
     Process(#[from] ProcessError),
@@ -81,7 +81,7 @@ pub enum StartError {
     Private(#[from] brine_protocol::keys::KeyError),
 }
 
-impl StartError {
+impl MasterStartError {
     /// Returns the process's exit code.
     pub const fn exit_code(&self) -> i32 {
         match self {
@@ -112,7 +112,7 @@ impl Server {
     ///
     /// # Errors
     /// If anything that the master needs is missing or in use. Parts made until then end with the runtime.
-    pub async fn start(opts: MasterOpts) -> Result<Self, StartError> {
+    pub async fn start(opts: MasterOpts) -> Result<Self, MasterStartError> {
         let configured = Configured::read(&opts)?;
         for folder in folders(&opts) {
             folder.prepare("salt-master")?;
@@ -199,7 +199,7 @@ pub fn folders(opts: &MasterOpts) -> Vec<Folder> {
     ]
 }
 
-async fn bind(opts: &PortOpts) -> Result<(Router, Publisher), StartError> {
+async fn bind(opts: &PortOpts) -> Result<(Router, Publisher), MasterStartError> {
     let failed = |port: &'static str| {
         let interface = opts.interface.clone();
         move |source: BindError| {
@@ -211,7 +211,7 @@ async fn bind(opts: &PortOpts) -> Result<(Router, Publisher), StartError> {
                     "Set interface (now {interface}) to an address of this host and {port} to a port it may use"
                 ),
             };
-            StartError::Bind { source, hint }
+            MasterStartError::Bind { source, hint }
         }
     };
     let config = RouterConfig {

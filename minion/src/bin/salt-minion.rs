@@ -1,5 +1,5 @@
 //! The program `salt-minion`.
 
 fn main() {
-    std::process::exit(brine_daemon::run::<brine_minion::Daemon>());
+    std::process::exit(brine_daemon::run::<brine_minion::MinionDaemon>());
 }

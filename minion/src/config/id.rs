@@ -57,7 +57,7 @@ pub(super) fn find(config: &Config, given: Option<&str>) -> Result<(MinionId, Id
         }
     }
     let (id, source) = checked(&from_host(config)?, IdSource::HostName)?;
-    if caching && let Err(e) = brine_protocol::keys::write_file(&cache, id.as_str().as_bytes(), 0o644) {
+    if caching && let Err(e) = brine_protocol::files::write_synced(&cache, id.as_str().as_bytes(), 0o644) {
         tracing::warn!("cannot keep the minion's id in {}: {e}", cache.display());
     }
     Ok((id, source))

@@ -74,7 +74,7 @@ pub struct MinionOpts {
     /// `pidfile`
     pub pidfile: PathBuf,
     /// Where the master is.
-    pub master: MasterOpts,
+    pub master: MasterAddress,
     /// How to authenticate.
     pub auth: AuthOpts,
     /// How to communicate with the master.
@@ -97,7 +97,7 @@ pub struct MinionOpts {
 
 /// Where the master is.
 #[derive(Debug, Clone)]
-pub struct MasterOpts {
+pub struct MasterAddress {
     /// A name or an address.
     pub host: String,
     /// `master_port`, or the port in `master`.
@@ -108,7 +108,7 @@ pub struct MasterOpts {
     pub source: Option<(String, u16, u16)>,
 }
 
-impl MasterOpts {
+impl MasterAddress {
     /// The endpoint of requests.
     pub fn request_endpoint(&self) -> Endpoint {
         self.endpoint(self.port, self.source.as_ref().map(|(address, ret, _)| (address.clone(), *ret)))

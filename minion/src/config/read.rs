@@ -11,7 +11,8 @@ use brine_protocol::value::Value;
 use brine_zmtp::Backoff;
 
 use super::{
-    AuthOpts, EventOpts, JobOpts, MasterOpts, MinionOpts, ModuleOpts, NetOpts, OptsError, ReturnOpts, SpoolLimits, id,
+    AuthOpts, EventOpts, JobOpts, MasterAddress, MinionOpts, ModuleOpts, NetOpts, OptsError, ReturnOpts, SpoolLimits,
+    id,
 };
 
 impl MinionOpts {
@@ -153,7 +154,7 @@ fn net(config: &Config) -> Result<NetOpts, OptsError> {
 }
 
 /// The first of the configured masters. The minion does not use the others.
-fn master(config: &Config) -> Result<MasterOpts, OptsError> {
+fn master(config: &Config) -> Result<MasterAddress, OptsError> {
     let masters = config.find(settings::MASTER)?.unwrap_or_default();
     let first = masters.iter().map(|m| m.trim()).find(|m| !m.is_empty());
     let Some(first) = first else { return Err(wrong(config, settings::MASTER, "names no master".into())) };
@@ -172,7 +173,7 @@ fn master(config: &Config) -> Result<MasterOpts, OptsError> {
     // Salt's own default for `publish_port` is 4506. Salt lets any other value override the port that the master
     // announces.
     let publish_port = Some(config.get(settings::PUBLISH_PORT)?).filter(|port| *port != 4506);
-    Ok(MasterOpts { host: host.to_owned(), port: port.unwrap_or(default_port), publish_port, source })
+    Ok(MasterAddress { host: host.to_owned(), port: port.unwrap_or(default_port), publish_port, source })
 }
 
 /// Splits `host`, `host:port`, `v6`, `[v6]` and `[v6]:port`.
@@ -198,7 +199,7 @@ fn split_host_port(text: &str) -> Option<(&str, Option<u16>)> {
 mod tests {
     use std::time::Duration;
 
-    use brine_protocol::config::settings::Kind;
+    use brine_protocol::config::settings::SettingKind;
     use brine_protocol::value::{ValueExt as _, map};
 
     use super::*;
@@ -339,12 +340,12 @@ mod tests {
                 assert_eq!(format!("{:?}", read(row.name, side.value()).unwrap()), default, "{}", row.name);
             }
             let (good, bad) = match row.kind {
-                Kind::Integer { min, max, .. } => (vec![min, max], vec![min - 1, max + 1]),
-                Kind::Size { min, max } => {
+                SettingKind::Integer { min, max, .. } => (vec![min, max], vec![min - 1, max + 1]),
+                SettingKind::Size { min, max } => {
                     let [min, max] = [min, max].map(|bound| i64::try_from(bound).unwrap());
                     (vec![min, max], vec![min - 1, max + 1])
                 }
-                Kind::Span => (vec![1, 86_400], vec![0, 86_401]),
+                SettingKind::Span => (vec![1, 86_400], vec![0, 86_401]),
                 _ => continue,
             };
             assert!(good.iter().all(|n| read(row.name, Value::from(*n)).is_ok()), "{}", row.name);

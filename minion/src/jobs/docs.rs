@@ -1,6 +1,7 @@
 //! The documentation that a job returns when it names a module, or the beginning of a function's name, instead of a function. Salt's
 //! minion does the same.
 
+use brine_protocol::text::docstring;
 use brine_protocol::value::{Value, map};
 use brine_sandbox::{Function, Sandbox};
 
@@ -29,7 +30,7 @@ pub(super) fn list_functions(sandbox: &Sandbox, fun: &str) -> Option<Value> {
             if !name.starts_with(fun) {
                 continue;
             }
-            let doc = docstring(&module, function);
+            let doc = documentation(&module, function);
             bytes += name.len() + doc.len();
             if bytes > MAX_BYTES {
                 break;
@@ -47,19 +48,9 @@ pub(super) fn list_functions(sandbox: &Sandbox, fun: &str) -> Option<Value> {
 }
 
 /// A function's documentation in the layout of a Python docstring; its signature if it has no documentation.
-fn docstring(module: &str, function: &Function) -> String {
-    let text = match function.doc.as_deref().map(str::trim_end) {
-        Some(doc) if !doc.is_empty() => doc.to_owned(),
-        _ => brine_sandbox::signature(module, function),
-    };
-    let mut out = String::from("\n");
-    for line in text.lines() {
-        if !line.is_empty() {
-            out.push_str("    ");
-            out.push_str(line);
-        }
-        out.push('\n');
+fn documentation(module: &str, function: &Function) -> String {
+    match function.doc.as_deref().map(str::trim_end) {
+        Some(doc) if !doc.is_empty() => docstring(doc),
+        _ => docstring(&brine_sandbox::signature(module, function)),
     }
-    out.push_str("    ");
-    out
 }

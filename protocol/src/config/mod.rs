@@ -11,7 +11,7 @@ mod tests;
 use std::path::{Path, PathBuf};
 
 use crate::value::{Value, ValueExt};
-use settings::{Kind, Setting, scalar_text};
+use settings::{Setting, SettingKind, scalar_text};
 
 /// The daemon to which a configuration belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -212,7 +212,7 @@ impl Config {
         };
         self.set(settings::ROOT_DIR.row.name, root.as_str());
         let role = self.role;
-        for row in settings::rows().filter(|row| matches!(row.kind, Kind::Path) && row.on(role).is_some()) {
+        for row in settings::rows().filter(|row| matches!(row.kind, SettingKind::Path) && row.on(role).is_some()) {
             let Some(value) = self.value(row.name) else { continue };
             let path = scalar_text(value).ok_or_else(|| self.wrong(row.name, row.kind.to_string()))?;
             if !path.is_empty() {

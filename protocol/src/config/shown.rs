@@ -119,7 +119,7 @@ mod tests {
     use std::path::Path;
 
     use super::super::Role;
-    use super::super::settings::Kind;
+    use super::super::settings::SettingKind;
     use super::*;
 
     fn config(role: Role, yaml: &str) -> Config {
@@ -197,7 +197,7 @@ app: {url: 'https://a/', deep: {x: 1, key: hidden}, list: [hidden]}
             let speaks = ["pass", "secret", "token", "priv"].iter().any(|word| key.contains(word));
             let known = ["token_expire", "token_expire_user_override", "keep_acl_in_token"].contains(&key);
             let is_map = [row.master, row.minion].into_iter().flatten().any(|side| side.value().entries().is_some());
-            assert!(!is_map && !matches!(row.kind, Kind::Mapping) || decided, "{key}");
+            assert!(!is_map && !matches!(row.kind, SettingKind::Mapping) || decided, "{key}");
             assert!(!speaks || decided || known, "{key}");
         }
     }

@@ -2,6 +2,7 @@
 //!
 //! Private operations are constant-time and blinded. A master can use another implementation through [`PrivateOps`].
 
+mod store;
 mod x931;
 
 #[cfg(test)]
@@ -19,7 +20,10 @@ use sha1::Sha1;
 use sha2::{Digest as _, Sha224, Sha256};
 use zeroize::Zeroizing;
 
+use crate::files::write_synced;
 use crate::secret::Secret;
+
+pub use store::{KeyFileAction, KeyFileError, KeyListing, KeyState, KeyStore, KeyStoreError};
 
 /// Why a key operation failed. All decryption failures are the same error on purpose.
 #[derive(Debug, thiserror::Error)]
@@ -257,7 +261,7 @@ impl PrivateKey {
     /// # Errors
     /// [`KeyError::File`].
     pub fn write_private(&self, path: &Path) -> Result<(), KeyError> {
-        write_file(path, self.to_pem().expose().as_bytes(), 0o400)
+        write_synced(path, self.to_pem().expose().as_bytes(), 0o400)
             .map_err(|source| KeyError::File { path: path.to_owned(), source })
     }
 }
@@ -404,7 +408,7 @@ impl PublicKey {
     /// # Errors
     /// [`KeyError::File`].
     pub fn write_public(&self, path: &Path) -> Result<(), KeyError> {
-        write_file(path, self.to_pem().as_bytes(), 0o644)
+        write_synced(path, self.to_pem().as_bytes(), 0o644)
             .map_err(|source| KeyError::File { path: path.to_owned(), source })
     }
 }
@@ -467,21 +471,4 @@ fn hashed<D: sha2::digest::Digest>(pem: &str) -> String {
         hash.update(b"\n");
     }
     hash.finalize().iter().map(|b| format!("{b:02x}")).collect::<Vec<_>>().join(":")
-}
-
-/// Writes a file atomically (a temporary file in the same folder, synced, then renamed) with exactly this mode.
-///
-/// # Errors
-/// When the file cannot be made, written or renamed.
-pub fn write_file(path: &Path, content: &[u8], mode: u32) -> std::io::Result<()> {
-    use std::io::Write as _;
-    use std::os::unix::fs::PermissionsExt as _;
-    let dir = path.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // The file is made with mode 0600 and gets its final mode before its final name.
-    let mut file = tempfile::Builder::new().prefix(".brine-").tempfile_in(dir)?;
-    file.write_all(content)?;
-    file.as_file().set_permissions(std::fs::Permissions::from_mode(mode))?;
-    file.as_file().sync_all()?;
-    file.persist(path).map_err(|e| e.error)?;
-    Ok(())
 }

@@ -45,9 +45,9 @@ pub struct Request {
     pub sig_algo: Option<String>,
 }
 
-/// Why a request is refused. [`RequestError::reply`] is the reply to the sender; the message is for the log.
+/// Why a request is refused. [`RequestRefusal::reply`] is the reply to the sender; the message is for the log.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum RequestError {
+pub enum RequestRefusal {
     /// The version is below the minimum.
     #[error("protocol version {version} is below minimum_auth_version {minimum}")]
     Version {
@@ -108,7 +108,7 @@ pub enum RequestError {
     },
 }
 
-impl RequestError {
+impl RequestRefusal {
     /// The unencrypted reply to the sender (§4.2).
     pub fn reply(&self) -> Value {
         match self {
@@ -128,7 +128,7 @@ pub fn open_request(
     session: &Crypticle,
     policy: &RequestPolicy,
     accepted_key: impl FnOnce(&MinionId) -> Option<PublicKey>,
-) -> Result<Request, RequestError> {
+) -> Result<Request, RequestRefusal> {
     open_request_with(envelope, session, policy, |id, token| accepted_key(id).is_some_and(|key| is_token(&key, token)))
 }
 
@@ -148,46 +148,46 @@ pub fn open_request_with(
     session: &Crypticle,
     policy: &RequestPolicy,
     is_token: impl FnOnce(&MinionId, &[u8]) -> bool,
-) -> Result<Request, RequestError> {
+) -> Result<Request, RequestRefusal> {
     if envelope.version < policy.minimum_version {
-        return Err(RequestError::Version { version: envelope.version, minimum: policy.minimum_version });
+        return Err(RequestRefusal::Version { version: envelope.version, minimum: policy.minimum_version });
     }
-    let id = envelope.id.clone().ok_or(RequestError::UnknownMinion)?;
+    let id = envelope.id.clone().ok_or(RequestRefusal::UnknownMinion)?;
     let mut load = session
         .open(&envelope.load, None, &policy.limits)
-        .map_err(|why| RequestError::Crypt { id: id.clone(), why })?;
+        .map_err(|why| RequestRefusal::Crypt { id: id.clone(), why })?;
     if !matches!(load, Value::Map(_)) {
-        return Err(RequestError::NotMap);
+        return Err(RequestRefusal::NotMap);
     }
     match load.get("id") {
         Some(Value::String(inner)) => {
             if inner.as_bytes().contains(&0) {
-                return Err(RequestError::NulId);
+                return Err(RequestRefusal::NulId);
             }
             if inner.as_str() != Some(id.as_str()) {
-                return Err(RequestError::IdMismatch { id });
+                return Err(RequestRefusal::IdMismatch { id });
             }
         }
-        Some(other) => return Err(RequestError::IdNotText(other.python_str().chars().take(80).collect())),
-        None => return Err(RequestError::IdMismatch { id }),
+        Some(other) => return Err(RequestRefusal::IdNotText(other.python_str().chars().take(80).collect())),
+        None => return Err(RequestRefusal::IdMismatch { id }),
     }
     if policy.ttl > 0 {
         let age = load.get_i64("ts").map(|ts| policy.now.saturating_sub(ts));
         if age.is_none_or(|age| age > i64::try_from(policy.ttl).unwrap_or(i64::MAX)) {
-            return Err(RequestError::Expired { id });
+            return Err(RequestRefusal::Expired { id });
         }
     }
     let token = load.remove("tok");
     let proved = token.as_ref().and_then(ValueExt::bytes).is_some_and(|token| is_token(&id, token));
     if !proved {
-        return Err(RequestError::Token { id });
+        return Err(RequestRefusal::Token { id });
     }
     let nonce = match load.remove("nonce") {
         None => None,
         Some(nonce) => match nonce.text() {
             // The nonce takes 32 characters in the reply.
             Some(text) if text.len() == 32 && text.is_ascii() => Some(text.to_owned()),
-            _ => return Err(RequestError::Nonce { id }),
+            _ => return Err(RequestRefusal::Nonce { id }),
         },
     };
     let cmd = load.get_text("cmd").unwrap_or_default().to_owned();

@@ -9,7 +9,7 @@ mod minion;
 mod tests;
 
 pub use master::{
-    Request, RequestError, RequestPolicy, clear_reply, is_token, open_request, open_request_with, seal_pillar_reply,
+    Request, RequestPolicy, RequestRefusal, clear_reply, is_token, open_request, open_request_with, seal_pillar_reply,
     seal_reply, verify_load_signature,
 };
 pub use minion::{ReplyError, SealedRequest, Session};

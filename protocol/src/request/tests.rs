@@ -50,11 +50,11 @@ fn policy() -> RequestPolicy {
     RequestPolicy { minimum_version: 3, ttl: 0, now: 1_000_000, limits: Limits::REQUEST }
 }
 
-fn open(envelope: &AesEnvelope) -> Result<Request, RequestError> {
+fn open(envelope: &AesEnvelope) -> Result<Request, RequestRefusal> {
     open_with(envelope, &policy())
 }
 
-fn open_with(envelope: &AesEnvelope, policy: &RequestPolicy) -> Result<Request, RequestError> {
+fn open_with(envelope: &AesEnvelope, policy: &RequestPolicy) -> Result<Request, RequestRefusal> {
     open_request(envelope, &crypticle(), policy, |_| Some(MINION.public().clone()))
 }
 
@@ -90,7 +90,7 @@ fn a_request_proves_its_sender() {
 fn cve_2025_62349_an_old_version_is_refused() {
     for version in 0..3 {
         let old = AesEnvelope { version, ..with(|_| ()) };
-        assert_eq!(open(&old).unwrap_err(), RequestError::Version { version, minimum: 3 });
+        assert_eq!(open(&old).unwrap_err(), RequestRefusal::Version { version, minimum: 3 });
     }
 }
 
@@ -98,19 +98,19 @@ fn cve_2025_62349_an_old_version_is_refused() {
 fn cve_2024_38822_a_minion_cannot_speak_for_another() {
     // The sender's own session and token, with another minion's id in the load.
     let e = with(|l| l.insert("id", "m2"));
-    assert_eq!(open(&e).unwrap_err(), RequestError::IdMismatch { id: id("m1") });
+    assert_eq!(open(&e).unwrap_err(), RequestRefusal::IdMismatch { id: id("m1") });
     let e = with(|l| drop(l.remove("id")));
-    assert_eq!(open(&e).unwrap_err(), RequestError::IdMismatch { id: id("m1") });
+    assert_eq!(open(&e).unwrap_err(), RequestRefusal::IdMismatch { id: id("m1") });
     // Another minion's id in the envelope, so the session key is a different one.
     let e = AesEnvelope { id: Some(id("m2")), ..with(|_| ()) };
     let other = Crypticle::new(&AesKey::generate());
     let refused = open_request(&e, &other, &policy(), |_| Some(MINION.public().clone())).unwrap_err();
-    assert_eq!(refused, RequestError::Crypt { id: id("m2"), why: CryptError::BadMac });
+    assert_eq!(refused, RequestRefusal::Crypt { id: id("m2"), why: CryptError::BadMac });
     let e = AesEnvelope { id: None, ..with(|_| ()) };
-    assert_eq!(open(&e).unwrap_err(), RequestError::UnknownMinion);
+    assert_eq!(open(&e).unwrap_err(), RequestRefusal::UnknownMinion);
     // The session key was stolen, but not the private key.
     let e = envelope(&session_of("m1", &OTHER).seal_request(load()).unwrap().payload);
-    assert_eq!(open(&e).unwrap_err(), RequestError::Token { id: id("m1") });
+    assert_eq!(open(&e).unwrap_err(), RequestRefusal::Token { id: id("m1") });
 }
 
 #[test]
@@ -122,10 +122,10 @@ fn every_request_needs_the_token_of_an_accepted_key() {
         |l: &mut Value| l.insert("tok", bytes([])),
         |l: &mut Value| l.insert("tok", bytes(MINION.x931_sign(b"pepper").unwrap())),
     ] {
-        assert_eq!(open(&with(change)).unwrap_err(), RequestError::Token { id: id("m1") });
+        assert_eq!(open(&with(change)).unwrap_err(), RequestRefusal::Token { id: id("m1") });
     }
     let removed = open_request(&with(|_| ()), &crypticle(), &policy(), |_| None);
-    assert_eq!(removed.unwrap_err(), RequestError::Token { id: id("m1") });
+    assert_eq!(removed.unwrap_err(), RequestRefusal::Token { id: id("m1") });
 }
 
 #[test]
@@ -135,7 +135,11 @@ fn cve_2024_38823_a_request_grows_old() {
     assert!(open_with(&at(Value::from(1_000_000 - 60)), &strict).is_ok());
     assert!(open_with(&at(Value::from(1_000_000 + 600)), &strict).is_ok(), "clocks differ");
     for old in [Value::from(1_000_000 - 61), Value::from(0), Value::from(i64::MIN), Value::Nil, text("now")] {
-        assert_eq!(open_with(&at(old.clone()), &strict).unwrap_err(), RequestError::Expired { id: id("m1") }, "{old}");
+        assert_eq!(
+            open_with(&at(old.clone()), &strict).unwrap_err(),
+            RequestRefusal::Expired { id: id("m1") },
+            "{old}"
+        );
     }
     assert!(open(&at(Value::Nil)).is_ok(), "off by default, as in Salt");
 }
@@ -153,7 +157,7 @@ fn malformed_loads_get_salts_answers() {
         assert_eq!(open(&seal(&load)).unwrap_err().reply(), text(answer), "{load}");
     }
     for nonce in [text("short"), text("é".repeat(16)), Value::from(5), text("x".repeat(64))] {
-        assert_eq!(open(&with(|l| l.insert("nonce", nonce))).unwrap_err(), RequestError::Nonce { id: id("m1") });
+        assert_eq!(open(&with(|l| l.insert("nonce", nonce))).unwrap_err(), RequestRefusal::Nonce { id: id("m1") });
     }
     assert_eq!(open(&with(|l| drop(l.remove("nonce")))).unwrap().nonce, None);
 }

@@ -8,6 +8,7 @@
 //! - [`visible`] for text of several lines, [`line()`] for one line, [`short`] for a part of a message, [`name`] for an
 //!   id in a list
 //! - [`json`], and [`marked`] for other formats with escapes of their own
+//! - [`quoted`] and [`docstring`] for texts in Python's forms
 //!
 //! Emoji are ordinary text: a variation selector directly after its emoji and a joiner between two emoji stay.
 //! Elsewhere, and always in a [`name`], both are displayed by number.
@@ -96,19 +97,7 @@ pub fn name(text: &str) -> Cow<'_, str> {
 #[must_use]
 pub fn json(text: &str) -> Cow<'_, str> {
     // Raw line ends and tabs occur only between values, all other active characters only in strings.
-    let escape = |c, mark| mark && !matches!(c, '\n' | '\r' | '\t');
-    if !marked(text).any(|(c, mark)| escape(c, mark)) {
-        return Cow::Borrowed(text);
-    }
-    let mut out = String::with_capacity(text.len() + 16);
-    for (c, mark) in marked(text) {
-        if escape(c, mark) {
-            push_json(c, &mut out);
-        } else {
-            out.push(c);
-        }
-    }
-    Cow::Owned(out)
+    escaped(text, |c, mark| mark && !matches!(c, '\n' | '\r' | '\t'), push_json)
 }
 
 /// Appends a character by its number in JSON's form: `\u202e`, as two surrogates beyond the basic plane.
@@ -131,14 +120,51 @@ pub fn push_escaped(c: char, out: &mut String) {
     done.expect("a String can be written to");
 }
 
+/// Text with the quotes and escapes of Python's `repr`; characters that `is_plain` rejects are displayed by number.
+#[must_use]
+pub fn quoted(text: &str, is_plain: impl Fn(char) -> bool) -> String {
+    let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push(quote);
+    for c in text.chars() {
+        match c {
+            _ if c == '\\' || c == quote => out.extend(['\\', c]),
+            _ if is_plain(c) => out.push(c),
+            _ => push_escaped(c, &mut out),
+        }
+    }
+    out.push(quote);
+    out
+}
+
+/// A function's documentation in the layout of a Python docstring.
+#[must_use]
+pub fn docstring(text: &str) -> String {
+    let mut out = String::from("\n");
+    for line in text.lines() {
+        if !line.is_empty() {
+            out.push_str("    ");
+            out.push_str(line);
+        }
+        out.push('\n');
+    }
+    out.push_str("    ");
+    out
+}
+
 fn shown(text: &str, escape: impl Fn(char, bool) -> bool) -> Cow<'_, str> {
+    escaped(text, escape, push_escaped)
+}
+
+/// `text` with the characters that `escape` selects as `push` writes them.
+fn escaped(text: &str, escape: impl Fn(char, bool) -> bool, push: fn(char, &mut String)) -> Cow<'_, str> {
     if !marked(text).any(|(c, mark)| escape(c, mark)) {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len() + 16);
     for (c, mark) in marked(text) {
         if escape(c, mark) {
-            push_escaped(c, &mut out);
+            push(c, &mut out);
         } else {
             out.push(c);
         }
@@ -189,6 +215,22 @@ mod tests {
         assert_eq!(line("a\nb\tc\x1b"), "a\\nb\\tc\\x1b");
         assert_eq!(short("  a\nb\u{202e}cd ", 4), "a\\nb\\u202e…");
         assert_eq!(short("abc", 3), "abc");
+    }
+
+    #[test]
+    fn pythons_forms() {
+        let plain = |c: char| !c.is_ascii_control();
+        for (text, expect) in [
+            ("it", "'it'"),
+            ("it's", "\"it's\""),
+            ("'\"", "'\\'\"'"),
+            ("a\\b\n\r\t\x1b", "'a\\\\b\\n\\r\\t\\x1b'"),
+            ("é\u{202e}", "'é\u{202e}'"),
+        ] {
+            assert_eq!(quoted(text, plain), expect);
+        }
+        assert_eq!(quoted("\u{202e}", |c| c.is_ascii()), "'\\u202e'");
+        assert_eq!(docstring("Does it.\n\n  Example\n"), "\n    Does it.\n\n      Example\n    ");
     }
 
     #[test]

@@ -107,26 +107,9 @@ pub(crate) fn function(name: &str) -> Result<(), Refusal> {
     }
 }
 
-/// First parts of tags on which masters, their tools and clients act.
-const RESERVED: [&str; 12] = [
-    "salt",
-    "key",
-    "minion",
-    "resource",
-    "syndic",
-    "brine",
-    "minion_start",
-    "minion_ping",
-    "new_job",
-    "auth",
-    "_salt_error",
-    "fire_master",
-];
-
 /// Checks a tag that a module of this minion may fire with a grant: one that begins with a word of its own, or one
 /// below the minion's own part of Salt's tags. Tags of the minion itself, such as the one for its start, are not
-/// allowed. Other implementations of the master accept any tag from a minion, and their reactors trust it
-/// (CVE-2025-22239), so this check does not rely on the master.
+/// allowed. This check does not rely on the master.
 pub(crate) fn tag(tag: &str, minion_id: &str) -> Result<(), Refusal> {
     const MAX: usize = 2_048;
     text("the tag", tag, MAX, Form::Line)?;
@@ -137,7 +120,7 @@ pub(crate) fn tag(tag: &str, minion_id: &str) -> Result<(), Refusal> {
     let own = match parts.as_slice() {
         ["salt", "beacon", id, _, ..] => *id == minion_id,
         ["salt", "minion", id, what, ..] => *id == minion_id && *what != "start" && !what.is_empty(),
-        [first, ..] => !RESERVED.contains(first) && !is_jid(first),
+        [first, ..] => !brine_tags::is_reserved(first) && !is_jid(first),
         [] => false,
     };
     if own {

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use brine_sandbox_walls::Walls;
+use brine_text::joined;
 use clap::Parser;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
 
@@ -29,6 +30,8 @@ const NO_CAGE: u8 = 71;
 const NO_OUTPUT: u8 = 73;
 /// EX_IOERR: the component cannot be read.
 const NO_INPUT: u8 = 74;
+/// Upper bound on the characters of another crate's error in a message.
+const MESSAGE_MAX: usize = 500;
 
 #[derive(Parser)]
 #[command(name = "brine-compiler", version, about = "Compiles one module, read from standard input, within limits")]
@@ -129,7 +132,7 @@ fn compile(files: Files, options: &Options) -> Result<(), Failure> {
         return write(&mut info, &described);
     }
     let code = guarded("compiling", || brine_engine::engine()?.precompile_component(&wasm))?
-        .map_err(|error| (REFUSED, format!("cannot be compiled: {}", one_line(&format!("{error:#}")))))?;
+        .map_err(|error| (REFUSED, format!("cannot be compiled: {}", joined(&format!("{error:#}"), MESSAGE_MAX))))?;
     write(&mut output, &code)?;
     write(&mut info, &described)
 }
@@ -139,7 +142,7 @@ fn compile(files: Files, options: &Options) -> Result<(), Failure> {
 fn guarded<T>(what: &str, work: impl FnOnce() -> T) -> Result<T, Failure> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
-        (BROKEN, format!("made the compiler fail while {what} it: {}", one_line(text.unwrap_or("a panic"))))
+        (BROKEN, format!("made the compiler fail while {what} it: {}", joined(text.unwrap_or("a panic"), MESSAGE_MAX)))
     })
 }
 
@@ -167,8 +170,4 @@ fn print_engine(limits: &cage::Limits) -> Result<(), Failure> {
     let walls = serde_json::to_string(&walls).map_err(|error| (BROKEN, error.to_string()))?;
     println!("{:016x}\n{walls}", hasher.finish());
     Ok(())
-}
-
-fn one_line(text: &str) -> String {
-    brine_text::joined(text, 500)
 }

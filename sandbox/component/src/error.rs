@@ -42,7 +42,10 @@ pub enum ReadError {
     },
 }
 
-/// Joins an error's lines: errors of other crates have line breaks and may quote the file.
-pub(crate) fn one_line(text: &str) -> String {
-    brine_text::joined(text, 400)
+impl ReadError {
+    /// Makes one of another crate's error, which has line breaks and may quote the file.
+    pub(crate) fn malformed(error: impl std::fmt::Display) -> Self {
+        // `:#` is anyhow's form with all causes.
+        Self::Malformed(brine_text::joined(&format!("{error:#}"), 400))
+    }
 }

@@ -10,7 +10,7 @@ use wit_parser::decoding::{DecodedWasm, decode};
 use wit_parser::{FunctionKind, Resolve, WorldItem};
 
 use crate::docs::{Docs, PREFIX, SECTION, hide_sections};
-use crate::error::{ReadError, one_line};
+use crate::error::ReadError;
 use crate::{
     Function, MAX_FUNCTIONS, MAX_IMPORTS, MAX_NAME, MAX_PARAMS, MAX_TYPE, ModuleInfo, Param, Rest, snake_case, types,
 };
@@ -28,7 +28,7 @@ pub fn read(wasm: &[u8]) -> Result<ModuleInfo, ReadError> {
     let outline = outline(wasm)?;
     // Invalid sections of docs would make the decoder fail. They are parsed here, and nothing depends on them.
     let decoded = decode(&hide_sections(wasm, &outline.doc_sections));
-    let (resolve, world) = match decoded.map_err(|error| ReadError::Malformed(one_line(&format!("{error:#}"))))? {
+    let (resolve, world) = match decoded.map_err(ReadError::malformed)? {
         DecodedWasm::Component(resolve, world) => (resolve, world),
         DecodedWasm::WitPackage(..) => return Err(ReadError::WitPackage),
     };
@@ -55,20 +55,19 @@ struct Outline {
 }
 
 fn outline(wasm: &[u8]) -> Result<Outline, ReadError> {
-    let malformed = |error: wasmparser::BinaryReaderError| ReadError::Malformed(one_line(&error.to_string()));
     let mut validator = Validator::new_with_features(WasmFeatures::all());
     let mut imports = Vec::new();
     let mut docs = Docs::default();
     let mut doc_sections = Vec::new();
     let mut depth = 0usize;
     for payload in Parser::new(0).parse_all(wasm) {
-        let payload = payload.map_err(malformed)?;
+        let payload = payload.map_err(ReadError::malformed)?;
         if let Payload::Version { encoding: Encoding::Module, .. } = payload
             && depth == 0
         {
             return Err(ReadError::NotComponent);
         }
-        match validator.payload(&payload).map_err(malformed)? {
+        match validator.payload(&payload).map_err(ReadError::malformed)? {
             ValidPayload::Parser(_) => depth += 1,
             ValidPayload::End(_) => depth = depth.saturating_sub(1),
             ValidPayload::Ok | ValidPayload::Func(..) => {}
@@ -76,7 +75,7 @@ fn outline(wasm: &[u8]) -> Result<Outline, ReadError> {
         match payload {
             Payload::ComponentImportSection(section) if depth == 0 => {
                 for import in section {
-                    let name = import.map_err(malformed)?.name.name;
+                    let name = import.map_err(ReadError::malformed)?.name.name;
                     let types = validator.types(0);
                     let item = types.as_ref().and_then(|types| types.component_item_for_import(name));
                     let asks = match (item.map(|item| &item.ty), &types) {

@@ -3,7 +3,7 @@
 use wasmparser::{Encoding, Parser, Payload};
 
 use crate::MAX_NAME;
-use crate::error::{ReadError, one_line};
+use crate::error::ReadError;
 
 /// The custom section for the version, as the tools of the component model write it.
 pub(crate) const SECTION: &str = "version";
@@ -18,11 +18,10 @@ pub fn version(wasm: &[u8]) -> Result<Option<String>, ReadError> {
     if !wasm.starts_with(b"\0asm") {
         return Err(ReadError::NotWasm);
     }
-    let malformed = |error: wasmparser::BinaryReaderError| ReadError::Malformed(one_line(&error.to_string()));
     let (mut own, mut exported) = (None, None);
     let mut depth = 0usize;
     for payload in Parser::new(0).parse_all(wasm) {
-        match payload.map_err(malformed)? {
+        match payload.map_err(ReadError::malformed)? {
             Payload::Version { encoding: Encoding::Module, .. } if depth == 0 => return Err(ReadError::NotComponent),
             Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => depth += 1,
             Payload::End(_) => depth = depth.saturating_sub(1),
@@ -32,7 +31,7 @@ pub fn version(wasm: &[u8]) -> Result<Option<String>, ReadError> {
             Payload::ComponentExportSection(section) if depth == 0 && exported.is_none() => {
                 for export in section {
                     // brine:test/functions@1.0.0
-                    let name = export.map_err(malformed)?.name.name;
+                    let name = export.map_err(ReadError::malformed)?.name.name;
                     let version = name.split_once('@').map(|(_, version)| version);
                     let version = version.filter(|version| name.len() <= MAX_NAME && is_version(version));
                     exported = exported.or_else(|| version.map(str::to_owned));

@@ -136,6 +136,11 @@ impl Options {
         self.flag(letter)
     }
 
+    /// Whether it prints names or counts and no lines.
+    const fn lists_files(&self) -> bool {
+        self.count || self.with_match || self.without_match || self.quiet
+    }
+
     fn regex(&self, text: &str) -> Result<Regex, String> {
         // Each line of the text is a pattern.
         let one = |line: &str| {
@@ -200,9 +205,10 @@ pub(crate) fn grep(path: &str, pattern: &str, args: &[String]) -> Result<(i32, V
             if places.is_empty() {
                 places.push(path.into());
             }
-            let many = options.names.unwrap_or(places.len() > 1 || options.recursive);
+            let names = options.names.unwrap_or(places.len() > 1 || options.recursive);
+            let search = Search { options: &options, regex: &regex, names };
             for place in places {
-                walk(&place, &options, &regex, many, 0, &mut said)?;
+                search.walk(&place, 0, &mut said)?;
                 if options.quiet && said.found {
                     break;
                 }
@@ -221,135 +227,177 @@ pub(crate) fn grep(path: &str, pattern: &str, args: &[String]) -> Result<(i32, V
     Ok((retcode, answer))
 }
 
-fn walk(
-    place: &str,
-    options: &Options,
-    regex: &Regex,
+/// What one run searches for, and how it prints what it finds.
+struct Search<'a> {
+    options: &'a Options,
+    regex: &'a Regex,
+    /// Whether lines begin with the file's name.
     names: bool,
-    depth: usize,
-    said: &mut Said,
-) -> Result<(), String> {
-    let directory = matches!(fs::stat(place, true), Ok(stat) if stat.kind == fs::Kind::Directory);
-    if !(directory && options.recursive) {
-        return match file(place, options, regex, names, said) {
-            Err(error) => said.trouble(options, place, &error),
-            Ok(()) if said.stdout.len() > MAX_OUTPUT => Err(format!("more than {MAX_OUTPUT} bytes match")),
-            Ok(()) => Ok(()),
-        };
-    }
-    if depth > MAX_DEPTH {
-        return said.trouble(options, place, &fs::Error::Other("too deep"));
-    }
-    match fs::read_dir(place) {
-        Err(error) => said.trouble(options, place, &error),
-        Ok(entries) => {
-            for (name, kind) in entries {
-                // Below the named paths, links and devices are skipped.
-                if matches!(kind, fs::Kind::Regular | fs::Kind::Directory | fs::Kind::Unknown) {
-                    walk(&path::join(place, &name), options, regex, names, depth + 1, said)?;
-                }
-            }
-            Ok(())
+}
+
+impl Search<'_> {
+    fn walk(&self, place: &str, depth: usize, said: &mut Said) -> Result<(), String> {
+        let options = self.options;
+        let directory = matches!(fs::stat(place, true), Ok(stat) if stat.kind == fs::Kind::Directory);
+        if !(directory && options.recursive) {
+            return match self.file(place, said) {
+                Err(error) => said.trouble(options, place, &error),
+                Ok(()) if said.stdout.len() > MAX_OUTPUT => Err(format!("more than {MAX_OUTPUT} bytes match")),
+                Ok(()) => Ok(()),
+            };
         }
+        if depth > MAX_DEPTH {
+            return said.trouble(options, place, &fs::Error::Other("too deep"));
+        }
+        match fs::read_dir(place) {
+            Err(error) => said.trouble(options, place, &error),
+            Ok(entries) => {
+                for (name, kind) in entries {
+                    // Below the named paths, links and devices are skipped.
+                    if matches!(kind, fs::Kind::Regular | fs::Kind::Directory | fs::Kind::Unknown) {
+                        self.walk(&path::join(place, &name), depth + 1, said)?;
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Searches one file, and prints its result.
+    fn file(&self, place: &str, said: &mut Said) -> Result<(), fs::Error> {
+        let (file, options) = (fs::open(place)?, self.options);
+        if options.most == Some(0) {
+            return Ok(());
+        }
+        let mut scan = Scan::new(self, place, &mut said.stdout);
+        lines::lines(&file, |line| scan.line(line))?;
+        let Scan { matches, binary, .. } = scan;
+        said.found |= matches > 0;
+        if options.quiet {
+            return Ok(());
+        }
+        if options.with_match || options.without_match {
+            if (matches > 0) == options.with_match {
+                said.stdout.extend(format!("{place}\n").as_bytes());
+            }
+        } else if options.count {
+            let name = if self.names { format!("{place}:") } else { String::new() };
+            said.stdout.extend(format!("{name}{matches}\n").as_bytes());
+        } else if binary && matches > 0 {
+            said.stderr.push_str(&format!("grep: {place}: binary file matches\n"));
+        }
+        Ok(())
     }
 }
 
-/// Searches one file.
-fn file(place: &str, options: &Options, regex: &Regex, names: bool, said: &mut Said) -> Result<(), fs::Error> {
-    let file = fs::open(place)?;
-    let mut matches = 0_u64;
-    let mut number = 0_u64;
-    let mut binary = false;
-    // The unprinted lines before a match, and the number of lines still to be printed after one.
-    let mut before: VecDeque<(u64, Vec<u8>)> = VecDeque::new();
-    let mut after = 0;
-    let mut printed = 0;
-    let listing = options.count || options.with_match || options.without_match || options.quiet;
-    let context = options.before > 0 || options.after > 0;
-    let prefix = |out: &mut Vec<u8>, number: u64, mark: char| {
-        if names {
-            out.extend(format!("{place}{mark}").as_bytes());
-        }
-        if options.number {
-            out.extend(format!("{number}{mark}").as_bytes());
-        }
-    };
-    let wants_more = |matches: u64| options.most.is_none_or(|most| matches < most);
-    if options.most == Some(0) {
-        return Ok(());
+/// One file while its lines are read.
+struct Scan<'a> {
+    search: &'a Search<'a>,
+    place: &'a str,
+    out: &'a mut Vec<u8>,
+    /// The number of the line.
+    number: u64,
+    matches: u64,
+    binary: bool,
+    /// The unprinted lines before a match.
+    before: VecDeque<(u64, Vec<u8>)>,
+    /// The number of lines still to be printed after a match.
+    after: usize,
+    /// The number of the last printed line.
+    printed: u64,
+}
+
+impl<'a> Scan<'a> {
+    fn new(search: &'a Search<'a>, place: &'a str, out: &'a mut Vec<u8>) -> Self {
+        let before = VecDeque::new();
+        Self { search, place, out, number: 0, matches: 0, binary: false, before, after: 0, printed: 0 }
     }
-    lines::lines(&file, |line| {
-        number += 1;
-        binary = binary || (!options.text && line.contains(&0));
+
+    /// Takes the next line. Returns whether to read on.
+    fn line(&mut self, line: &[u8]) -> bool {
+        let Search { options, regex, .. } = *self.search;
+        self.number += 1;
+        self.binary = self.binary || (!options.text && line.contains(&0));
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         let text = String::from_utf8_lossy(line);
         if regex.is_match(&text) == options.invert {
-            if after > 0 && !listing && !binary {
-                after -= 1;
-                prefix(&mut said.stdout, number, '-');
-                said.stdout.extend(line);
-                said.stdout.push(b'\n');
-                printed = number;
-            } else if options.before > 0 {
-                before.push_back((number, line.to_vec()));
-                if before.len() > options.before {
-                    before.pop_front();
-                }
-            }
-            return wants_more(matches) || after > 0;
+            self.keep_context(line);
+            return self.wants_more() || self.after > 0;
         }
-        if !wants_more(matches) {
+        if !self.wants_more() {
             // The lines after the last match continue until the next match.
             return false;
         }
-        matches += 1;
-        if listing {
-            return options.count && wants_more(matches);
+        self.matches += 1;
+        if options.lists_files() {
+            return options.count && self.wants_more();
         }
-        if binary {
+        if self.binary {
             return false;
         }
-        if context && printed > 0 && before.front().map_or(number, |(first, _)| *first) > printed + 1 {
-            said.stdout.extend(b"--\n");
+        self.print_before();
+        self.print_match(line, &text);
+        self.printed = self.number;
+        self.after = options.after;
+        self.out.len() <= MAX_OUTPUT && (self.wants_more() || self.after > 0)
+    }
+
+    fn wants_more(&self) -> bool {
+        self.search.options.most.is_none_or(|most| self.matches < most)
+    }
+
+    /// Takes a line that does not match: prints it after a match, or keeps it for the next one.
+    fn keep_context(&mut self, line: &[u8]) {
+        let options = self.search.options;
+        if self.after > 0 && !options.lists_files() && !self.binary {
+            self.after -= 1;
+            self.print(self.number, '-', line);
+            self.printed = self.number;
+        } else if options.before > 0 {
+            self.before.push_back((self.number, line.to_vec()));
+            if self.before.len() > options.before {
+                self.before.pop_front();
+            }
         }
-        for (number, line) in before.drain(..) {
-            prefix(&mut said.stdout, number, '-');
-            said.stdout.extend(line);
-            said.stdout.push(b'\n');
+    }
+
+    /// Prints the lines before a match, and what parts them from earlier ones.
+    fn print_before(&mut self) {
+        let options = self.search.options;
+        let first = self.before.front().map_or(self.number, |(first, _)| *first);
+        if (options.before > 0 || options.after > 0) && self.printed > 0 && first > self.printed + 1 {
+            self.out.extend(b"--\n");
         }
+        for (number, line) in std::mem::take(&mut self.before) {
+            self.print(number, '-', &line);
+        }
+    }
+
+    /// Prints a line that matches, or with `-o` its matches.
+    fn print_match(&mut self, line: &[u8], text: &str) {
+        let Search { options, regex, .. } = *self.search;
         if !options.only_matching {
-            prefix(&mut said.stdout, number, ':');
-            said.stdout.extend(line);
-            said.stdout.push(b'\n');
+            self.print(self.number, ':', line);
         } else if !options.invert {
-            for one in regex.find_iter(&text).filter(|one| !one.is_empty()) {
+            for one in regex.find_iter(text).filter(|one| !one.is_empty()) {
                 let one = one.as_str();
                 let one =
                     if options.word { one.trim_matches(|c: char| !(c.is_alphanumeric() || c == '_')) } else { one };
-                prefix(&mut said.stdout, number, ':');
-                said.stdout.extend(one.as_bytes());
-                said.stdout.push(b'\n');
+                self.print(self.number, ':', one.as_bytes());
             }
         }
-        printed = number;
-        after = options.after;
-        said.stdout.len() <= MAX_OUTPUT && (wants_more(matches) || after > 0)
-    })?;
-    said.found |= matches > 0;
-    if options.quiet {
-        return Ok(());
     }
-    if options.with_match || options.without_match {
-        if (matches > 0) == options.with_match {
-            said.stdout.extend(format!("{place}\n").as_bytes());
+
+    fn print(&mut self, number: u64, mark: char, line: &[u8]) {
+        if self.search.names {
+            self.out.extend(format!("{}{mark}", self.place).as_bytes());
         }
-    } else if options.count {
-        let name = if names { format!("{place}:") } else { String::new() };
-        said.stdout.extend(format!("{name}{matches}\n").as_bytes());
-    } else if binary && matches > 0 {
-        said.stderr.push_str(&format!("grep: {place}: binary file matches\n"));
+        if self.search.options.number {
+            self.out.extend(format!("{number}{mark}").as_bytes());
+        }
+        self.out.extend(line);
+        self.out.push(b'\n');
     }
-    Ok(())
 }
 
 #[cfg(test)]

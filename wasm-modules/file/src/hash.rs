@@ -1,26 +1,11 @@
 //! Hashes of files.
 
 use brine_guest::fs;
-use md5::Md5;
-use sha1::Sha1;
-use sha2::digest::DynDigest;
-use sha2::{Sha224, Sha256, Sha384, Sha512};
-
-/// The hash types, with the length of each in hex.
-pub(crate) const KINDS: [(&str, usize); 6] =
-    [("md5", 32), ("sha1", 40), ("sha224", 56), ("sha256", 64), ("sha384", 96), ("sha512", 128)];
+use brine_guest::hash::{Hash, KINDS};
 
 /// The hash of a file in hex.
 pub(crate) fn of(path: &str, form: &str) -> Result<String, String> {
-    let mut hash: Box<dyn DynDigest> = match form {
-        "md5" => Box::new(Md5::default()),
-        "sha1" => Box::new(Sha1::default()),
-        "sha224" => Box::new(Sha224::default()),
-        "sha256" => Box::new(Sha256::default()),
-        "sha384" => Box::new(Sha384::default()),
-        "sha512" => Box::new(Sha512::default()),
-        _ => return Err(format!("Invalid hash type: {form}")),
-    };
+    let mut hash = Hash::new(form).ok_or_else(|| format!("Invalid hash type: {form}"))?;
     let read = fs::open(path).and_then(|file| {
         file.each(|part| {
             hash.update(part);
@@ -28,10 +13,7 @@ pub(crate) fn of(path: &str, form: &str) -> Result<String, String> {
         })
     });
     read.map_err(|error| error.at(path))?;
-    let digit = |value: u8| char::from(b"0123456789abcdef"[usize::from(value)]);
-    let mut out = vec![0; hash.output_size()];
-    hash.finalize_into_reset(&mut out).map_err(|_| format!("Invalid hash type: {form}"))?;
-    Ok(out.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect())
+    Ok(hash.hex())
 }
 
 /// Splits a hash into its type and its digits.

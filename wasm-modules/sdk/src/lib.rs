@@ -1,6 +1,7 @@
 //! The common part of modules written in Rust: the host's interfaces ([`host`]), Salt values ([`Data`]), files ([`fs`],
-//! [`path`]), globs ([`fnmatch`]), and a panic hook for every module that uses this crate. The hook writes the panic's
-//! message to the minion's log, because the job's return only says that the module trapped.
+//! [`path`]), globs ([`fnmatch`]), hashes by name (`hash`, a feature), and a panic hook for every module that uses this
+//! crate. The hook writes the panic's message to the minion's log, because the job's return only says that the module
+//! trapped.
 //!
 //! A module binds its own world and uses the host's interfaces from this crate:
 //!
@@ -17,6 +18,8 @@
 mod bindings;
 mod data;
 pub mod fs;
+#[cfg(feature = "hash")]
+pub mod hash;
 mod panic;
 pub mod path;
 mod value;
@@ -24,6 +27,7 @@ mod value;
 pub use bindings::brine::host;
 pub use bindings::wasi;
 pub use brine_patterns::fnmatch;
+pub use brine_text::docstring;
 pub use data::Data;
 pub use value::Value;
 

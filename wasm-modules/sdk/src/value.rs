@@ -182,23 +182,9 @@ impl<T: Into<Value>> From<Option<T>> for Value {
     }
 }
 
-/// Text with the quotes that Python selects.
+/// Python's `repr` of a text. Only ASCII's controls count as unprintable: modules carry no tables of Unicode.
 fn quoted(text: &str) -> String {
-    let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
-    let mut out = String::from(quote);
-    for c in text.chars() {
-        match c {
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            c if c == quote => out.extend(['\\', c]),
-            c if c.is_ascii_control() => out.push_str(&format!("\\x{:02x}", u32::from(c))),
-            c => out.push(c),
-        }
-    }
-    out.push(quote);
-    out
+    brine_text::quoted(text, |c| !c.is_ascii_control())
 }
 
 pub(crate) fn list_head(out: &mut Vec<u8>, len: usize) {

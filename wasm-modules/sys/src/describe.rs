@@ -1,24 +1,14 @@
 //! Descriptions of modules and functions in the forms of Salt's `sys`.
 
-use brine_guest::Value;
 use brine_guest::host::modules::{Function, Module};
+use brine_guest::{Value, docstring};
 
 /// A function's documentation in the layout of a Python docstring; its signature if there is none.
 pub(crate) fn doc(name: &str, function: &Function) -> String {
-    let text = match function.doc.as_deref().map(str::trim_end) {
-        Some(doc) if !doc.is_empty() => doc,
-        _ => &signature(name, function),
-    };
-    let mut out = String::from("\n");
-    for line in text.lines() {
-        if !line.is_empty() {
-            out.push_str("    ");
-            out.push_str(line);
-        }
-        out.push('\n');
+    match function.doc.as_deref().map(str::trim_end) {
+        Some(doc) if !doc.is_empty() => docstring(doc),
+        _ => docstring(&signature(name, function)),
     }
-    out.push_str("    ");
-    out
 }
 
 /// `test.fib(num: u32) -> tuple<u64, f64>`

@@ -13,7 +13,6 @@ wit_bindgen::generate!({
     generate_all,
 });
 
-mod hash;
 mod numbers;
 mod others;
 mod python;
@@ -21,6 +20,7 @@ mod python;
 use std::time::Duration;
 
 use brine_guest::Value;
+use brine_guest::hash::Hash;
 use brine_guest::host::{functions, job, log};
 use wasi::clocks::monotonic_clock::{now, subscribe_duration};
 use wasi::random::random::get_random_u64;
@@ -201,7 +201,13 @@ impl Guest for Module {
         };
         match size.unwrap_or(RANDOM) {
             0 => Err("size is to be 1 or more".into()),
-            size => hash::hex(&(get_random_u64() % size + 1).to_string(), &kind),
+            size => {
+                let mut hash = Hash::new(&kind).ok_or_else(|| {
+                    format!("hash_type is to be md5, sha1, sha224, sha256, sha384 or sha512, not {kind}")
+                })?;
+                hash.update((get_random_u64() % size + 1).to_string().as_bytes());
+                Ok(hash.hex())
+            }
         }
     }
 

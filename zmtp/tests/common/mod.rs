@@ -5,7 +5,8 @@
 use std::{future::Future, net::SocketAddr, process::Stdio, time::Duration};
 
 use brine_zmtp::{
-    Endpoint, Frames, Heartbeat, Incoming, Limits, PubConfig, Publisher, Router, RouterConfig, SubEvent, Subscriber,
+    Endpoint, Frames, Heartbeat, Incoming, PubConfig, Publisher, Router, RouterConfig, SocketLimits, SubEvent,
+    Subscriber,
     frame::{Command, Decoded, Decoder, DecoderLimits, ReadyProperties, encode_command},
 };
 use bytes::{Bytes, BytesMut};
@@ -43,12 +44,12 @@ pub fn frames(frames: &[&str]) -> Frames {
     frames.iter().map(|frame| Bytes::copy_from_slice(frame.as_bytes())).collect()
 }
 
-pub async fn router(limits: Limits) -> Router {
+pub async fn router(limits: SocketLimits) -> Router {
     let config = RouterConfig { limits, heartbeat: Heartbeat::OFF, ..RouterConfig::default() };
     Router::bind(&any_port(), config).await.unwrap()
 }
 
-pub async fn publisher(limits: Limits) -> Publisher {
+pub async fn publisher(limits: SocketLimits) -> Publisher {
     let config = PubConfig { limits, heartbeat: Heartbeat::OFF, ..PubConfig::default() };
     Publisher::bind(&any_port(), config).await.unwrap()
 }

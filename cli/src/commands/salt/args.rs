@@ -4,7 +4,6 @@ use brine_protocol::exit;
 use clap::Parser;
 
 use crate::Failure;
-use crate::commandline::VERSION;
 use crate::commands::options::{ConfigArgs, LogInArgs};
 use crate::commands::target::TargetArgs;
 use crate::logging::LogArgs;
@@ -14,12 +13,8 @@ use crate::print::OutputArgs;
 #[derive(Debug, Clone, Parser)]
 #[command(
     name = "salt",
-    version = VERSION,
     about = "Runs a function on the minions that a target names, and prints what they return.",
-    override_usage = "salt [options] '<target>' <function> [arguments]",
-    help_template = "{usage-heading} {usage}\n\n{about}\n\n{all-args}",
-    infer_long_args = true,
-    args_override_self = true
+    override_usage = "salt [options] '<target>' <function> [arguments]"
 )]
 pub struct SaltArgs {
     #[command(flatten)]

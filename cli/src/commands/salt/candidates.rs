@@ -2,12 +2,12 @@
 
 use crate::commandline::Line;
 use brine_protocol::config::settings;
+use brine_protocol::keys::KeyState;
 use brine_protocol::target::Nodegroups;
 use clap::Command;
 
 use super::args::SaltArgs;
 use crate::commands::candidates::{after_comma, functions, ids};
-use brine_client::keys::Status;
 
 /// A target comes first, then a function. There are no candidates for arguments.
 pub(super) fn candidates(command: &Command, line: &Line) -> Vec<String> {
@@ -15,8 +15,8 @@ pub(super) fn candidates(command: &Command, line: &Line) -> Vec<String> {
     let Ok((config, opts)) = args.config.load() else { return Vec::new() };
     match args.words.as_slice() {
         [] => match args.tgt_type() {
-            Ok("list") => after_comma(&line.current, ids(&opts, &[Status::Accepted])),
-            Ok("glob" | "pcre" | "compound") => ids(&opts, &[Status::Accepted]),
+            Ok("list") => after_comma(&line.current, ids(&opts, &[KeyState::Accepted])),
+            Ok("glob" | "pcre" | "compound") => ids(&opts, &[KeyState::Accepted]),
             Ok("nodegroup") => {
                 let groups = config.value(settings::NODEGROUPS.row.name).map(Nodegroups::new).unwrap_or_default();
                 groups.names().map(str::to_owned).collect()

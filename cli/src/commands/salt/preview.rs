@@ -3,6 +3,7 @@
 use brine_protocol::config::{Config, settings};
 use brine_protocol::exit;
 use brine_protocol::ids::MinionId;
+use brine_protocol::keys::{KeyState, KeyStore};
 use brine_protocol::target::{Nodegroups, Target, TargetType};
 use brine_protocol::value;
 
@@ -10,7 +11,6 @@ use super::args::SaltArgs;
 use super::call::Call;
 use crate::print::{Printer, stderr};
 use brine_client::ClientOpts;
-use brine_client::keys::{KeyStore, Status};
 
 /// The ids of the matching minions. The error says why they are unknown.
 pub(super) fn minions(
@@ -25,12 +25,12 @@ pub(super) fn minions(
         .parse::<TargetType>()
         .and_then(|kind| Target::parse_with(kind, &call.tgt, &args.target.delimiter, &groups))
         .map_err(|error| error.to_string())?;
-    let accepted = KeyStore::new(&opts.pki_dir).list(Status::Accepted).map_err(|error| error.to_string())?;
-    if target.needs_data() && !opts.minion_data_cache {
-        return Ok(accepted);
-    }
-    let ids: Vec<MinionId> = accepted.into_iter().filter_map(|id| id.parse().ok()).collect();
-    let matched = target.resolve_known(&ids, &opts.cachedir).matched;
+    let accepted = KeyStore::new(&opts.pki_dir).list(KeyState::Accepted).map_err(|error| error.to_string())?;
+    let matched = if target.needs_data() && !opts.minion_data_cache {
+        accepted
+    } else {
+        target.resolve_known(&accepted, &opts.cachedir).matched
+    };
     Ok(matched.into_iter().map(MinionId::into_string).collect())
 }
 

@@ -4,7 +4,7 @@ use brine_protocol::exit;
 use clap::{CommandFactory as _, Parser};
 
 use crate::Failure;
-use crate::commandline::{VERSION, misuse};
+use crate::commandline::misuse;
 use crate::commands::options::ConfigArgs;
 use crate::commands::target::TargetArgs;
 use crate::logging::LogArgs;
@@ -14,12 +14,8 @@ use crate::print::OutputArgs;
 #[derive(Debug, Clone, Parser)]
 #[command(
     name = "salt-cp",
-    version = VERSION,
     about = "Copies files of this host to minions. Small text files need no option; --chunked sends all others.",
-    override_usage = "salt-cp [options] '<target>' SOURCE DEST",
-    help_template = "{usage-heading} {usage}\n\n{about}\n\n{all-args}",
-    infer_long_args = true,
-    args_override_self = true
+    override_usage = "salt-cp [options] '<target>' SOURCE DEST"
 )]
 pub struct SaltCpArgs {
     #[command(flatten)]

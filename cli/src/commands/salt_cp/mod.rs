@@ -12,6 +12,7 @@ use std::time::Duration;
 use crate::commandline::{self, Line};
 use brine_protocol::config::settings;
 use brine_protocol::exit;
+use brine_protocol::keys::KeyState;
 use brine_protocol::value::{self, Value, ValueExt};
 use clap::CommandFactory as _;
 
@@ -23,7 +24,6 @@ use super::target::replace_groups;
 use super::{block_on, candidates as complete, print_hint};
 use crate::print::{Printer, stderr, stdout};
 use crate::{Failure, Outcome};
-use brine_client::keys::Status;
 use brine_client::{ClientError, Job, JobEvent, LocalClient};
 
 /// Runs the command with these arguments, beginning with the program's name.
@@ -79,7 +79,7 @@ pub fn run(argv: impl IntoIterator<Item = OsString>) -> Outcome {
 fn candidates(command: &clap::Command, line: &Line) -> Vec<String> {
     let Some(args) = line.parse::<SaltCpArgs>(command) else { return Vec::new() };
     match (args.is_at_target(), args.config.load()) {
-        (true, Ok((_, opts))) => complete::ids(&opts, &[Status::Accepted]),
+        (true, Ok((_, opts))) => complete::ids(&opts, &[KeyState::Accepted]),
         (true, Err(_)) => Vec::new(),
         (false, _) => complete::paths(&line.current),
     }

@@ -2,16 +2,15 @@
 
 use std::path::PathBuf;
 
-use brine_protocol::keys::MAX_BITS;
+use brine_protocol::keys::{KeyState, MAX_BITS};
 use brine_protocol::secret::Secret;
 use clap::{ArgAction, Parser};
 
 use crate::Failure;
-use crate::commandline::{VERSION, misuse};
+use crate::commandline::misuse;
 use crate::commands::options::{ConfigArgs, LogInArgs};
 use crate::logging::{LEVELS, start_logging};
 use crate::print::OutputArgs;
-use brine_client::keys::Status;
 
 /// Lower bound on the bits of a new key.
 const MIN_BITS: usize = 2048;
@@ -22,12 +21,8 @@ const SALTS_MAX_BITS: usize = 32_768;
 #[derive(Debug, Clone, Parser)]
 #[command(
     name = "salt-key",
-    version = VERSION,
     about = "Lists the keys of minions, and accepts, rejects or deletes them.",
-    override_usage = "salt-key [options]",
-    help_template = "{usage-heading} {usage}\n\n{about}\n\n{all-args}",
-    infer_long_args = true,
-    args_override_self = true
+    override_usage = "salt-key [options]"
 )]
 pub struct SaltKeyArgs {
     #[command(flatten)]
@@ -172,7 +167,7 @@ pub struct SaltKeyArgs {
 /// The action that the options select.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Action {
-    List(Vec<Status>),
+    List(Vec<KeyState>),
     Print(String),
     Finger(String),
     Decide(Decision, String),
@@ -206,17 +201,17 @@ impl Decision {
     }
 
     /// The status that keys get; none if they are deleted.
-    pub(super) const fn to(self) -> Option<Status> {
+    pub(super) const fn to(self) -> Option<KeyState> {
         match self {
-            Self::Accept => Some(Status::Accepted),
-            Self::Reject => Some(Status::Rejected),
+            Self::Accept => Some(KeyState::Accepted),
+            Self::Reject => Some(KeyState::Rejected),
             Self::Delete => None,
         }
     }
 
     /// The name of the decision in the event.
     pub(super) fn act(self) -> &'static str {
-        self.to().map_or("delete", Status::act)
+        self.to().map_or("delete", KeyState::act)
     }
 }
 
@@ -245,12 +240,12 @@ impl SaltKeyArgs {
             return Ok(Action::Sign);
         }
         if let Some(which) = given(&self.list) {
-            return statuses(&which)
-                .map(Action::List)
+            return KeyState::listed_by(&which)
+                .map(|states| Action::List(states.to_vec()))
                 .ok_or_else(|| wrong(&format!("'{which}' is not a valid argument to '--list'")));
         }
         if self.list_all {
-            return Ok(Action::List(Status::ALL.to_vec()));
+            return Ok(Action::List(KeyState::ALL.to_vec()));
         }
         if let Some(globs) = given(&self.print).or_else(|| all(self.print_all)) {
             return Ok(Action::Print(globs));
@@ -267,18 +262,18 @@ impl SaltKeyArgs {
         if let Some(globs) = given(&self.finger).or_else(|| all(self.finger_all)) {
             return Ok(Action::Finger(globs));
         }
-        Ok(Action::List(Status::ALL.to_vec()))
+        Ok(Action::List(KeyState::ALL.to_vec()))
     }
 
     /// The statuses that a decision applies to, in Salt's order.
-    pub(super) fn included(&self, decision: Decision) -> Vec<Status> {
+    pub(super) fn included(&self, decision: Decision) -> Vec<KeyState> {
         if decision == Decision::Delete {
-            return Status::ALL.to_vec();
+            return KeyState::ALL.to_vec();
         }
-        let mut out = vec![Status::Pending];
+        let mut out = vec![KeyState::Pending];
         let (accepted, rejected) = self.includes(decision);
         for (status, set) in
-            [(Status::Accepted, accepted), (Status::Rejected, rejected), (Status::Denied, self.include_denied)]
+            [(KeyState::Accepted, accepted), (KeyState::Rejected, rejected), (KeyState::Denied, self.include_denied)]
         {
             if set {
                 out.push(status);
@@ -321,19 +316,6 @@ impl SaltKeyArgs {
         let level = if self.quiet { Some("quiet") } else { self.log_level.as_deref() };
         start_logging(level, self.log_file.as_deref(), self.log_file_level.as_deref())
     }
-}
-
-/// The statuses that an argument of `--list` names.
-fn statuses(which: &str) -> Option<Vec<Status>> {
-    let all = [
-        ("acc", &[Status::Accepted][..]),
-        ("pre", &[Status::Pending]),
-        ("un", &[Status::Pending]),
-        ("rej", &[Status::Rejected]),
-        ("den", &[Status::Denied]),
-        ("all", &Status::ALL),
-    ];
-    all.into_iter().find(|(prefix, _)| which.starts_with(prefix)).map(|(_, statuses)| statuses.to_vec())
 }
 
 fn python_bool(text: &str) -> Result<bool, String> {

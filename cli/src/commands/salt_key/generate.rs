@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use brine_protocol::config::{ConfigError, settings};
 use brine_protocol::exit;
+use brine_protocol::files;
 use brine_protocol::ids::MinionId;
-use brine_protocol::keys::{self, PrivateKey, PrivateOps as _, PublicKey, SignAlg};
+use brine_protocol::keys::{PrivateKey, PrivateOps as _, PublicKey, SignAlg};
 use brine_protocol::value::{self, Value};
 
 use super::{Command, SaltKeyArgs};
@@ -100,7 +101,7 @@ impl Command<'_> {
         let algorithm: SignAlg = self.config.get_parsed(settings::PUBLISH_SIGNING_ALGORITHM).map_err(wrong)?;
         let signature = key.sign(algorithm, public.clean_pem().as_bytes()).map_err(|error| error.to_string())?;
         let text = format!("{}\n", base64::engine::general_purpose::STANDARD.encode(signature));
-        let written = keys::write_file(&path, text.as_bytes(), 0o644).and_then(|()| self.give(&path));
+        let written = files::write_synced(&path, text.as_bytes(), 0o644).and_then(|()| self.give(&path));
         written.map_err(|error| format!("cannot write {}: {error}", path.display()))
     }
 

@@ -13,8 +13,9 @@ use std::path::Path;
 
 use brine_protocol::config::{Config, settings};
 use brine_protocol::exit;
+use brine_protocol::files;
 use brine_protocol::ids::MinionId;
-use brine_protocol::keys;
+use brine_protocol::keys::{self, KeyListing, KeyState, KeyStore, KeyStoreError};
 use brine_protocol::text::name;
 use brine_protocol::value::{self, Value, ValueExt};
 
@@ -26,7 +27,6 @@ use crate::commandline;
 use crate::print::{Printer, stderr, stdout};
 use crate::{Failure, Outcome};
 use announce::Announcer;
-use brine_client::keys::{KeyStore, KeyStoreError, Listing, Status};
 use brine_client::{ClientOpts, LogIn, WheelClient, user};
 use remote::Remote;
 
@@ -83,19 +83,37 @@ fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-fn failed(error: &KeyStoreError) -> Failure {
-    let code = match error {
-        KeyStoreError::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
-            exit::NO_PERMISSION
-        }
+fn failed(error: impl Into<KeyStoreError>) -> Failure {
+    let error = error.into();
+    let code = match &error {
+        KeyStoreError::File(file) if file.source.kind() == std::io::ErrorKind::PermissionDenied => exit::NO_PERMISSION,
         _ => exit::GENERIC,
     };
     Failure::new(code, format!("salt-key: {error}"))
 }
 
 /// A listing as a value for outputters.
-fn listing_value(listing: &Listing) -> Value {
-    value::map(listing.iter().map(|(status, ids)| (status.folder(), value::list(ids.iter().map(String::as_str)))))
+fn listing_value(listing: &KeyListing) -> Value {
+    value::map(listing.iter().map(|(status, ids)| (status.folder(), value::list(ids.iter().map(MinionId::as_str)))))
+}
+
+/// Shows the keys that a glob matches, by state, and asks whether the decision applies to them. Returns false if there
+/// are none, or if the operator says no.
+fn confirm(
+    args: &SaltKeyArgs,
+    printer: &mut Printer,
+    decision: Decision,
+    globs: &str,
+    matched: &Value,
+) -> Result<bool, Failure> {
+    if !matched.truthy() {
+        let statuses = args.not_matched(decision);
+        printer.line(&format!("The key glob '{globs}' does not match any {statuses} keys."));
+        return Ok(false);
+    }
+    stdout(&format!("The following keys are going to be {}:", decision.past()));
+    printer.show(matched, "key", 0);
+    Ok(args.yes || ask_operator(decision)?)
 }
 
 /// Asks the operator for confirmation.
@@ -128,8 +146,8 @@ struct Command<'a> {
 }
 
 impl Command<'_> {
-    fn list(&mut self, which: &[Status]) -> Outcome {
-        let listing = self.store.list_all().map_err(|error| failed(&error))?;
+    fn list(&mut self, which: &[KeyState]) -> Outcome {
+        let listing = self.store.list_all().map_err(failed)?;
         let chosen = listing.into_iter().filter(|(status, _)| which.contains(status)).collect();
         self.printer.show(&listing_value(&chosen), "key", 0);
         Ok(exit::OK)
@@ -180,14 +198,14 @@ impl Command<'_> {
     fn map_keys(
         &self,
         globs: &str,
-        of: impl Fn(&KeyStore, Status, &str) -> Result<String, KeyStoreError>,
+        of: impl Fn(&KeyStore, KeyState, &MinionId) -> Result<String, KeyStoreError>,
     ) -> Result<Vec<(&'static str, Value)>, Failure> {
         let mut out = Vec::new();
-        for (status, ids) in self.store.matching(globs).map_err(|error| failed(&error))? {
+        for (status, ids) in self.store.matching(globs).map_err(failed)? {
             let mut entries = Vec::with_capacity(ids.len());
             for id in ids {
-                let text = of(&self.store, status, &id).map_err(|error| failed(&error))?;
-                entries.push((id, Value::from(text)));
+                let text = of(&self.store, status, &id).map_err(failed)?;
+                entries.push((id.into_string(), Value::from(text)));
             }
             out.push((status.folder(), value::map(entries)));
         }
@@ -197,17 +215,10 @@ impl Command<'_> {
     /// Accepts, rejects or deletes the matching keys after the operator has seen and confirmed them.
     fn decide(&mut self, decision: Decision, globs: &str) -> Outcome {
         let included = self.args.included(decision);
-        let matched = self.store.matching(globs).map_err(|error| failed(&error))?;
-        let matched: Listing =
+        let matched = self.store.matching(globs).map_err(failed)?;
+        let matched: KeyListing =
             included.iter().filter_map(|status| matched.iter().find(|(found, _)| found == status).cloned()).collect();
-        if matched.is_empty() {
-            let statuses = self.args.not_matched(decision);
-            self.printer.line(&format!("The key glob '{globs}' does not match any {statuses} keys."));
-            return Ok(exit::OK);
-        }
-        stdout(&format!("The following keys are going to be {}:", decision.past()));
-        self.printer.show(&listing_value(&matched), "key", 0);
-        if !self.args.yes && !ask_operator(decision)? {
+        if !confirm(self.args, &mut self.printer, decision, globs, &listing_value(&matched))? {
             return Ok(exit::OK);
         }
         let done = self.carry_out(decision, &matched);
@@ -215,7 +226,7 @@ impl Command<'_> {
         done
     }
 
-    fn carry_out(&mut self, decision: Decision, matched: &Listing) -> Outcome {
+    fn carry_out(&mut self, decision: Decision, matched: &KeyListing) -> Outcome {
         let announcer = Announcer::new(self.opts.push_socket());
         let mut done = Vec::new();
         let mut code = exit::OK;
@@ -225,15 +236,19 @@ impl Command<'_> {
                 for id in ids {
                     let result = match decision.to() {
                         Some(to) => self.store.change(*status, to, id).map(Some),
-                        None => self.store.delete(*status, id).map(|()| None),
+                        None => self.store.remove(*status, id).map(|_| None).map_err(KeyStoreError::from),
                     };
                     match result {
                         Ok(pem) => {
-                            announcer.announce(decision.act(), id, pem).await;
+                            announcer.announce(decision.act(), id.as_str(), pem).await;
                             done.push(id.clone());
                         }
                         Err(error @ KeyStoreError::NotAKey { .. }) => {
-                            self.problem(&format!("Unable to {} invalid key for {}.", decision.verb(), name(id)));
+                            self.problem(&format!(
+                                "Unable to {} invalid key for {}.",
+                                decision.verb(),
+                                name(id.as_str())
+                            ));
                             // The command succeeds, as in Salt, because the other keys were processed.
                             tracing::info!("{error}");
                         }
@@ -250,7 +265,7 @@ impl Command<'_> {
             _ => self.state_of(matched)?,
         };
         for id in now.iter().flat_map(|(_, ids)| ids).filter(|id| done.contains(id)) {
-            self.printer.line(&format!("Key for minion {} {}.", name(id), decision.past()));
+            self.printer.line(&format!("Key for minion {} {}.", name(id.as_str()), decision.past()));
         }
         Ok(code)
     }
@@ -260,11 +275,11 @@ impl Command<'_> {
     }
 
     /// The present statuses of these ids, in Salt's order; an id with two keys appears twice.
-    fn state_of(&self, matched: &Listing) -> Result<Listing, Failure> {
-        let all = self.store.list_all().map_err(|error| failed(&error))?;
-        let mut out: Listing = Vec::new();
+    fn state_of(&self, matched: &KeyListing) -> Result<KeyListing, Failure> {
+        let all = self.store.list_all().map_err(failed)?;
+        let mut out: KeyListing = Vec::new();
         for id in matched.iter().flat_map(|(_, ids)| ids) {
-            for status in [Status::Accepted, Status::Pending, Status::Rejected, Status::Denied] {
+            for status in [KeyState::Accepted, KeyState::Pending, KeyState::Rejected, KeyState::Denied] {
                 if !all.iter().any(|(found, ids)| *found == status && ids.contains(id)) {
                     continue;
                 }
@@ -279,7 +294,7 @@ impl Command<'_> {
 
     /// The follow-up of a deletion or rejection: the master renews the publish key, which the minions know, and drops
     /// their data.
-    fn aftermath(&self, decision: Decision, matched: &Listing) {
+    fn aftermath(&self, decision: Decision, matched: &KeyListing) {
         if decision == Decision::Accept {
             return;
         }
@@ -296,9 +311,8 @@ impl Command<'_> {
             || self.config.get(settings::PRESERVE_MINION_CACHE).unwrap_or_default();
         if decision == Decision::Delete && !preserve {
             let left = self.store.list_all().unwrap_or_default();
-            let gone = |id: &&String| !left.iter().any(|(_, ids)| ids.contains(id));
-            for id in matched.iter().flat_map(|(_, ids)| ids).filter(gone).filter_map(|id| id.parse::<MinionId>().ok())
-            {
+            let gone = |id: &&MinionId| !left.iter().any(|(_, ids)| ids.contains(id));
+            for id in matched.iter().flat_map(|(_, ids)| ids).filter(gone) {
                 for bank in ["grains", "pillar"] {
                     // a missing file counts as removed
                     let _ = std::fs::remove_file(self.opts.cachedir.join(bank).join(format!("{id}.p")));
@@ -315,7 +329,7 @@ impl Command<'_> {
         }
         let id = self.config.get(settings::ID).unwrap_or_default();
         std::fs::create_dir_all(&self.opts.cachedir)?;
-        brine_protocol::keys::write_file(&path, id.as_bytes(), 0o400)?;
+        files::write_synced(&path, id.as_bytes(), 0o400)?;
         self.give(&path)
     }
 

@@ -2,14 +2,14 @@
 //! wheel performs the actions.
 
 use brine_protocol::exit;
+use brine_protocol::keys::KeyState;
 use brine_protocol::text::name;
 use brine_protocol::value::{self, Value, ValueExt as _};
 
 use super::args::{Action, Decision, SaltKeyArgs};
-use super::{Failure, Outcome, ask_operator, block_on};
+use super::{Failure, Outcome, block_on, confirm};
 use crate::commandline::misuse;
-use crate::print::{Printer, stderr, stdout};
-use brine_client::keys::Status;
+use crate::print::{Printer, stderr};
 use brine_client::{ClientError, WheelClient};
 
 pub(super) struct Remote<'a> {
@@ -59,12 +59,12 @@ impl Remote<'_> {
         Ok(exit::OK)
     }
 
-    fn list(&mut self, which: &[Status]) -> Result<i32, Trouble> {
+    fn list(&mut self, which: &[KeyState]) -> Result<i32, Trouble> {
         let word = match which {
-            [Status::Accepted] => "accepted",
-            [Status::Pending] => "pre",
-            [Status::Rejected] => "rejected",
-            [Status::Denied] => "denied",
+            [KeyState::Accepted] => "accepted",
+            [KeyState::Pending] => "pre",
+            [KeyState::Rejected] => "rejected",
+            [KeyState::Denied] => "denied",
             _ => "all",
         };
         let mut found = self.call("key.list", vec![("match", word.into())])?;
@@ -77,38 +77,31 @@ impl Remote<'_> {
     fn decide(&mut self, decision: Decision, globs: &str) -> Result<i32, Trouble> {
         let found = self.call("key.glob_match", vec![("match", globs.into())])?;
         let included = self.args.included(decision);
-        let ids = |status: &Status| found.get_list(status.folder()).filter(|ids| !ids.is_empty());
-        let matched: Vec<(Status, Vec<Value>)> =
+        let ids = |status: &KeyState| found.get_list(status.folder()).filter(|ids| !ids.is_empty());
+        let matched: Vec<(KeyState, Vec<Value>)> =
             included.iter().filter_map(|status| Some((*status, ids(status)?.to_vec()))).collect();
-        if matched.is_empty() {
-            let statuses = self.args.not_matched(decision);
-            self.printer.line(&format!("The key glob '{globs}' does not match any {statuses} keys."));
-            return Ok(exit::OK);
-        }
-        stdout(&format!("The following keys are going to be {}:", decision.past()));
         let shown = value::map(matched.iter().map(|(status, ids)| (status.folder(), Value::Array(ids.clone()))));
-        self.printer.show(&shown, "key", 0);
-        if !self.args.yes && !ask_operator(decision)? {
+        if !confirm(self.args, &mut self.printer, decision, globs, &shown)? {
             return Ok(exit::OK);
         }
         let includes = |status| Value::from(included.contains(&status));
         let (fun, mut kwargs) = match decision {
-            Decision::Accept => ("key.accept_dict", vec![("include_rejected", includes(Status::Rejected))]),
-            Decision::Reject => ("key.reject_dict", vec![("include_accepted", includes(Status::Accepted))]),
+            Decision::Accept => ("key.accept_dict", vec![("include_rejected", includes(KeyState::Rejected))]),
+            Decision::Reject => ("key.reject_dict", vec![("include_accepted", includes(KeyState::Accepted))]),
             Decision::Delete => ("key.delete_dict", Vec::new()),
         };
         if decision != Decision::Delete {
-            kwargs.push(("include_denied", includes(Status::Denied)));
+            kwargs.push(("include_denied", includes(KeyState::Denied)));
         }
         // The keys that the operator confirmed are passed by name, because a glob might match more keys by now.
         kwargs.push(("match", shown.clone()));
         let now = self.call(fun, kwargs)?;
-        let to = decision.to().map(Status::folder);
+        let to = decision.to().map(KeyState::folder);
         for id in matched.iter().flat_map(|(_, ids)| ids) {
             let is_there = |folder: &str| now.get_list(folder).is_some_and(|ids| ids.contains(id));
             let done = match to {
                 Some(folder) => is_there(folder),
-                None => !Status::ALL.iter().any(|status| is_there(status.folder())),
+                None => !KeyState::ALL.iter().any(|status| is_there(status.folder())),
             };
             let id = id.python_str();
             if done {

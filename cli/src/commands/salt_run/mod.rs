@@ -5,7 +5,7 @@ mod watch;
 use std::ffi::OsString;
 use std::time::Duration;
 
-use crate::commandline::{self, Line, VERSION, misuse};
+use crate::commandline::{self, Line, misuse};
 use brine_protocol::args::{parse_kwarg, split_input};
 use brine_protocol::exit;
 use brine_protocol::target::fnmatch;
@@ -27,12 +27,8 @@ const DOC_TIME: Duration = Duration::from_secs(30);
 #[derive(Debug, Clone, Parser)]
 #[command(
     name = "salt-run",
-    version = VERSION,
     about = "Runs a runner in the master and prints its result.",
-    override_usage = "salt-run [options] <function> [arguments]",
-    help_template = "{usage-heading} {usage}\n\n{about}\n\n{all-args}",
-    infer_long_args = true,
-    args_override_self = true
+    override_usage = "salt-run [options] <function> [arguments]"
 )]
 pub struct SaltRunArgs {
     #[command(flatten)]

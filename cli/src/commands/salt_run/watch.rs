@@ -11,7 +11,7 @@ use brine_protocol::value::{Value, ValueExt};
 use crate::print::{stderr, stdout};
 use crate::{Failure, Outcome};
 use brine_client::ClientOpts;
-use brine_client::bus::{Bus, LOST};
+use brine_client::bus::{BusSubscription, LOST};
 
 /// The runner's name.
 pub(super) const NAME: &str = "state.event";
@@ -89,7 +89,7 @@ impl Watch {
             Some(dir) => dir.join("master_event_pub.ipc"),
             None => opts.bus_socket(),
         };
-        let mut bus = Bus::connect(socket).await.map_err(|error| {
+        let mut bus = BusSubscription::connect(socket).await.map_err(|error| {
             Failure::new(exit::GENERIC, format!("{error} {}", error.hint().unwrap_or_default()).trim_end())
         })?;
         let style = Style {

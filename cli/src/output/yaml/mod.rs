@@ -121,16 +121,7 @@ impl Emitter {
                     self.indicator(",", false, false, false);
                 }
                 self.break_long_flow();
-                if is_simple_key(key) {
-                    self.node(key, Place::SimpleKey);
-                    self.indicator(":", false, false, false);
-                } else {
-                    self.indicator("?", true, false, false);
-                    self.node(key, Place::Mapping);
-                    self.break_long_flow();
-                    self.indicator(":", true, false, false);
-                }
-                self.node(item, Place::Mapping);
+                self.pair(key, item, false, Self::break_long_flow);
             }
             self.flow_level -= 1;
             self.indent = outer;
@@ -140,18 +131,23 @@ impl Emitter {
         self.increase_indent(false, false);
         for (key, item) in entries {
             self.write_indent();
-            if is_simple_key(key) {
-                self.node(key, Place::SimpleKey);
-                self.indicator(":", false, false, false);
-            } else {
-                self.indicator("?", true, false, true);
-                self.node(key, Place::Mapping);
-                self.write_indent();
-                self.indicator(":", true, false, true);
-            }
-            self.node(item, Place::Mapping);
+            self.pair(key, item, true, Self::write_indent);
         }
         self.indent = outer;
+    }
+
+    /// Writes an entry of a mapping; `separate` stands before the colon of a key that needs a question mark.
+    fn pair(&mut self, key: &Value, item: &Value, is_indention: bool, separate: fn(&mut Self)) {
+        if is_simple_key(key) {
+            self.node(key, Place::SimpleKey);
+            self.indicator(":", false, false, false);
+        } else {
+            self.indicator("?", true, false, is_indention);
+            self.node(key, Place::Mapping);
+            separate(self);
+            self.indicator(":", true, false, is_indention);
+        }
+        self.node(item, Place::Mapping);
     }
 
     fn scalar(&mut self, scalar: &Scalar, simple_key: bool) {

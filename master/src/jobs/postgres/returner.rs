@@ -10,7 +10,7 @@ use super::options::PostgresOpts;
 use super::rows;
 use super::session::{PgFailure, PgSession};
 use crate::jobs::error::StoreError;
-use crate::jobs::query::{FIND_MAX, Job, JobFilter, JobReturn};
+use crate::jobs::query::{FIND_MAX, JobFilter, JobReturn, StoredJob};
 use crate::jobs::record::{Added, Record, Saved};
 use crate::jobs::returner::{KeptEvent, Returner, ReturnerError, ReturnerKind, ReturnerName};
 
@@ -83,7 +83,7 @@ impl Postgres {
         Ok(saved)
     }
 
-    async fn find_jobs(&self, filter: &JobFilter) -> Result<Vec<Job>, PgFailure> {
+    async fn find_jobs(&self, filter: &JobFilter) -> Result<Vec<StoredJob>, PgFailure> {
         let limit = filter.limit.unwrap_or(FIND_MAX).min(FIND_MAX) as usize;
         let since = filter.since_ms.map_or_else(String::new, rows::jid_at);
         let minion = filter.minion.as_ref().map(MinionId::as_str).unwrap_or_default();
@@ -205,7 +205,7 @@ impl Returner for Postgres {
         })
     }
 
-    fn job<'a>(&'a self, jid: &'a Jid) -> BoxFuture<'a, Result<Option<Job>, StoreError>> {
+    fn job<'a>(&'a self, jid: &'a Jid) -> BoxFuture<'a, Result<Option<StoredJob>, StoreError>> {
         Box::pin(async move {
             let read = self.reading.with(async |client| {
                 let row = client.query_opt("select jid, load::text from jids where jid = $1", &[&jid.as_str()]).await?;
@@ -236,7 +236,7 @@ impl Returner for Postgres {
         })
     }
 
-    fn find(&self, filter: JobFilter) -> BoxFuture<'_, Result<Vec<Job>, StoreError>> {
+    fn find(&self, filter: JobFilter) -> BoxFuture<'_, Result<Vec<StoredJob>, StoreError>> {
         Box::pin(async move { self.find_jobs(&filter).await.map_err(|failure| self.failed(failure)) })
     }
 

@@ -5,7 +5,7 @@ use brine_protocol::value::{Value, ValueExt, from_json, map, to_json};
 use tokio_postgres::{Error, Row as Sql};
 
 use crate::jobs::outbox;
-use crate::jobs::query::{Job, JobReturn};
+use crate::jobs::query::{JobReturn, StoredJob};
 use crate::jobs::record::{NewReturn, Record};
 use crate::jobs::returner::{KeptEvent, ReturnerKind};
 
@@ -84,11 +84,11 @@ pub(super) fn jid_at(unix_ms: i64) -> String {
 }
 
 /// Reads a job; `None` if no master could have published it.
-pub(super) fn job(row: &Sql) -> Result<Option<Job>, Error> {
+pub(super) fn job(row: &Sql) -> Result<Option<StoredJob>, Error> {
     let (jid, load): (String, String) = (row.try_get(0)?, row.try_get(1)?);
     let (Ok(jid), Some(load)) = (Jid::try_from(jid.as_str()), parsed(&load)) else { return Ok(None) };
     let started_ms = jid.timestamp().map_or(0, |at| at.as_millisecond());
-    Ok(Some(Job::from_load(jid, started_ms, load)))
+    Ok(Some(StoredJob::from_load(jid, started_ms, load)))
 }
 
 /// Reads a return; `None` if its minion's id is invalid.

@@ -52,7 +52,7 @@ async fn fill(path: &Path, returns: i64) -> Filled {
             ("tgt_type", Value::from("glob")),
             ("user", Value::from("root")),
         ]);
-        let mut job = Job::from_load(jid.clone(), at_ms, load);
+        let mut job = StoredJob::from_load(jid.clone(), at_ms, load);
         job.minions = to.to_vec();
         let each = to.iter().map(|minion| {
             let load = map([

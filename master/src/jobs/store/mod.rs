@@ -10,7 +10,7 @@ use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 
 use super::error::StoreError;
 use super::outbox::{self, Counts, Waiting};
-use super::query::{self, Job, JobFilter, JobReturn};
+use super::query::{self, JobFilter, JobReturn, StoredJob};
 use super::record::{Added, NewReturn, Record, Saved};
 use super::returner::{Destination, KeptEvent, Returner, ReturnerName};
 use super::schema;
@@ -95,7 +95,7 @@ impl JobStore {
     ///
     /// # Errors
     /// If the job could not be written or synced, or the store is closed.
-    pub async fn add_job(&self, job: Job) -> Result<(), StoreError> {
+    pub async fn add_job(&self, job: StoredJob) -> Result<(), StoreError> {
         self.put_job(job, Destination::default()).await
     }
 
@@ -103,7 +103,7 @@ impl JobStore {
     ///
     /// # Errors
     /// If the job could not be written or synced, or the store is closed.
-    pub async fn put_job(&self, job: Job, to: Destination) -> Result<(), StoreError> {
+    pub async fn put_job(&self, job: StoredJob, to: Destination) -> Result<(), StoreError> {
         self.ask(|reply| Command::Job(Box::new(job), to, reply)).await
     }
 
@@ -148,7 +148,7 @@ impl JobStore {
     ///
     /// # Errors
     /// If the lookup failed, or the store is closed.
-    pub async fn job(&self, jid: &Jid) -> Result<Option<Job>, StoreError> {
+    pub async fn job(&self, jid: &Jid) -> Result<Option<StoredJob>, StoreError> {
         let jid = jid.clone();
         self.read(move |connection| query::job(connection, &jid)).await
     }
@@ -166,7 +166,7 @@ impl JobStore {
     ///
     /// # Errors
     /// If the lookup failed, or the store is closed.
-    pub async fn find(&self, filter: JobFilter) -> Result<Vec<Job>, StoreError> {
+    pub async fn find(&self, filter: JobFilter) -> Result<Vec<StoredJob>, StoreError> {
         self.read(move |connection| query::find(connection, &filter)).await
     }
 
@@ -239,7 +239,7 @@ impl Returner for JobStore {
         Box::pin(futures_util::future::try_join_all(each))
     }
 
-    fn job<'a>(&'a self, jid: &'a Jid) -> BoxFuture<'a, Result<Option<Job>, StoreError>> {
+    fn job<'a>(&'a self, jid: &'a Jid) -> BoxFuture<'a, Result<Option<StoredJob>, StoreError>> {
         Box::pin(JobStore::job(self, jid))
     }
 
@@ -247,7 +247,7 @@ impl Returner for JobStore {
         Box::pin(JobStore::returns(self, jid))
     }
 
-    fn find(&self, filter: JobFilter) -> BoxFuture<'_, Result<Vec<Job>, StoreError>> {
+    fn find(&self, filter: JobFilter) -> BoxFuture<'_, Result<Vec<StoredJob>, StoreError>> {
         Box::pin(JobStore::find(self, filter))
     }
 

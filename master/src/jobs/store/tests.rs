@@ -12,8 +12,8 @@ fn id(text: &str) -> MinionId {
     MinionId::try_from(text).unwrap()
 }
 
-fn job(jid_text: &str, started_ms: i64, minions: &[&str]) -> Job {
-    Job {
+fn job(jid_text: &str, started_ms: i64, minions: &[&str]) -> StoredJob {
+    StoredJob {
         jid: jid(jid_text),
         fun: "test.ping".to_owned(),
         user: "root".to_owned(),

@@ -9,7 +9,7 @@ use brine_protocol::ids::MinionId;
 use brine_protocol::msgpack;
 use brine_protocol::value::{Value, empty_map};
 
-use super::{Failure, Function, Outcome, Run, known_banks, read, remove};
+use super::{Failure, Function, Outcome, Run, functions, known_banks, read, remove};
 use crate::files;
 use crate::mine::MineRequest;
 
@@ -25,32 +25,17 @@ const DATA_MAX: usize = 1 << 20;
 const KEYS_MAX: usize = 10_000;
 
 /// The functions of this module.
-pub(in crate::runners) const FUNCTIONS: [Function; 4] = [
-    Function {
-        name: "cache.fetch",
-        parameters: &["bank", "key", "cachedir=None"],
-        doc: "Returns what a key of a bank of the cache holds.",
-        run: |run| Box::pin(fetch(run)),
-    },
-    Function {
-        name: "cache.flush",
-        parameters: &["bank", "key=None", "cachedir=None"],
-        doc: "Forgets a key of a bank of the cache; without a key all of the bank, with the banks in it. Returns whether there was one.",
-        run: |run| Box::pin(flush(run)),
-    },
-    Function {
-        name: "cache.list",
-        parameters: &["bank", "cachedir=None"],
-        doc: "Lists the keys of a bank of the cache, and the banks in it.",
-        run: |run| Box::pin(list(run)),
-    },
-    Function {
-        name: "cache.store",
-        parameters: &["bank", "key", "data", "cachedir=None"],
-        doc: "Stores data under a key of a bank of the cache. The banks grains, pillar and mine are the minions' own.",
-        run: |run| Box::pin(store(run)),
-    },
-];
+pub(in crate::runners) const FUNCTIONS: &[Function] = functions! {
+    /// Returns what a key of a bank of the cache holds.
+    "cache.fetch(bank, key, cachedir=None)" => fetch,
+    /// Forgets a key of a bank of the cache; without a key all of the bank, with the banks in it. Returns whether there
+    /// was one.
+    "cache.flush(bank, key=None, cachedir=None)" => flush,
+    /// Lists the keys of a bank of the cache, and the banks in it.
+    "cache.list(bank, cachedir=None)" => list,
+    /// Stores data under a key of a bank of the cache. The banks grains, pillar and mine are the minions' own.
+    "cache.store(bank, key, data, cachedir=None)" => store,
+};
 
 /// A bank of the cache.
 enum Bank {
@@ -63,10 +48,10 @@ enum Bank {
 impl Bank {
     fn of(run: &Run) -> Result<Self, Failure> {
         let cachedir = &run.parts.opts.cachedir;
-        if run.text("cachedir").is_some_and(|other| Path::new(&other) != cachedir) {
+        if run.find_text("cachedir").is_some_and(|other| Path::new(&other) != cachedir) {
             return Err(run.wrong("cachedir is the master's own: leave it out"));
         }
-        let text = run.text("bank").unwrap_or_default();
+        let text = run.text("bank");
         let parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty()).collect();
         if let [name] = parts[..]
             && let Some(name) = known_banks().into_iter().find(|known| *known == name)
@@ -82,7 +67,7 @@ impl Bank {
 
     /// Returns the path of a key's file.
     fn file(&self, run: &Run) -> Result<PathBuf, Failure> {
-        let key = run.text("key").unwrap_or_default();
+        let key = run.text("key");
         match self {
             Self::Minions(bank) => {
                 let id = MinionId::try_from(key.as_str()).map_err(|_| run.wrong("key must be the id of a minion"))?;
@@ -139,7 +124,7 @@ async fn store(run: Run) -> Outcome {
         return Err(run.wrong("the banks grains, pillar and mine hold what minions say of themselves"));
     };
     let (folder, file) = (folder.clone(), bank.file(&run)?);
-    let data = msgpack::encode_disk(run.get("data").unwrap_or(&Value::Nil));
+    let data = msgpack::encode_disk(&run.value("data"));
     if data.len() > DATA_MAX {
         return Err(run.wrong(&format!("data has more than {} MiB", DATA_MAX >> 20)));
     }

@@ -5,70 +5,36 @@ pub(super) mod banks;
 use std::path::{Path, PathBuf};
 
 use brine_protocol::ids::MinionId;
+use brine_protocol::keys::KeyState;
 use brine_protocol::msgpack::{self, Limits};
 use brine_protocol::value::{Value, ValueExt as _, empty_map, map};
 
-use super::function::{Failure, Function, Outcome, Run};
+use super::function::{Failure, Function, Outcome, Run, functions};
 use crate::files;
-use crate::keys::KeyState;
 use crate::mine::MineRequest;
 
 /// Bound on the bytes read from one minion's file. Writers have their own bounds.
 const FILE_MAX: u64 = 16 << 20;
 
-const TARGET: &[&str] = &["tgt=None", "tgt_type='glob'"];
-
 /// The functions of this module.
-pub(super) const FUNCTIONS: [Function; 8] = [
-    Function {
-        name: "cache.clear_all",
-        parameters: TARGET,
-        doc: "Forgets the pillar, the grains and the mine of minions. They come again with the minions' next refresh.",
-        run: |run| Box::pin(clear(run, &["pillar", "grains", "mine"])),
-    },
-    Function {
-        name: "cache.clear_grains",
-        parameters: TARGET,
-        doc: "Forgets the grains of minions. They come again when a minion starts or refreshes its pillar.",
-        run: |run| Box::pin(clear(run, &["grains"])),
-    },
-    Function {
-        name: "cache.clear_mine",
-        parameters: TARGET,
-        doc: "Forgets what minions put into the mine.",
-        run: |run| Box::pin(clear(run, &["mine"])),
-    },
-    Function {
-        name: "cache.clear_mine_func",
-        parameters: &["tgt=None", "tgt_type='glob'", "clear_mine_func_flag=None"],
-        doc: "Forgets one function's entry of minions in the mine.",
-        run: |run| Box::pin(clear_mine_func(run)),
-    },
-    Function {
-        name: "cache.clear_pillar",
-        parameters: TARGET,
-        doc: "Forgets the pillar of minions.",
-        run: |run| Box::pin(clear(run, &["pillar"])),
-    },
-    Function {
-        name: "cache.grains",
-        parameters: &["tgt", "tgt_type='glob'", "**kwargs"],
-        doc: "Returns the cached grains of minions.",
-        run: |run| Box::pin(async move { show(&run, "grains").await }),
-    },
-    Function {
-        name: "cache.mine",
-        parameters: &["tgt=None", "tgt_type='glob'", "**kwargs"],
-        doc: "Returns what minions put into the mine.",
-        run: |run| Box::pin(async move { show(&run, "mine").await }),
-    },
-    Function {
-        name: "cache.pillar",
-        parameters: &["tgt=None", "tgt_type='glob'", "**kwargs"],
-        doc: "Returns the cached pillar of minions; without a target, of all.",
-        run: |run| Box::pin(async move { show(&run, "pillar").await }),
-    },
-];
+pub(super) const FUNCTIONS: &[Function] = functions! {
+    /// Forgets the pillar, the grains and the mine of minions. They come again with the minions' next refresh.
+    "cache.clear_all(tgt=None, tgt_type='glob')" => |run| clear(run, &["pillar", "grains", "mine"]),
+    /// Forgets the grains of minions. They come again when a minion starts or refreshes its pillar.
+    "cache.clear_grains(tgt=None, tgt_type='glob')" => |run| clear(run, &["grains"]),
+    /// Forgets what minions put into the mine.
+    "cache.clear_mine(tgt=None, tgt_type='glob')" => |run| clear(run, &["mine"]),
+    /// Forgets one function's entry of minions in the mine.
+    "cache.clear_mine_func(tgt=None, tgt_type='glob', clear_mine_func_flag=None)" => clear_mine_func,
+    /// Forgets the pillar of minions.
+    "cache.clear_pillar(tgt=None, tgt_type='glob')" => |run| clear(run, &["pillar"]),
+    /// Returns the cached grains of minions.
+    "cache.grains(tgt, tgt_type='glob', **kwargs)" => |run| async move { show(&run, "grains").await },
+    /// Returns what minions put into the mine.
+    "cache.mine(tgt=None, tgt_type='glob', **kwargs)" => |run| async move { show(&run, "mine").await },
+    /// Returns the cached pillar of minions; without a target, of all.
+    "cache.pillar(tgt=None, tgt_type='glob', **kwargs)" => |run| async move { show(&run, "pillar").await },
+};
 
 /// The banks with data of minions.
 const fn known_banks() -> [&'static str; 3] {
@@ -78,7 +44,7 @@ const fn known_banks() -> [&'static str; 3] {
 /// Resolves `tgt` of `tgt_type` to minions; `None` without a target.
 async fn meant(run: &Run) -> Result<Option<Vec<MinionId>>, Failure> {
     let Some(tgt) = run.get("tgt").filter(|tgt| tgt.truthy()) else { return Ok(None) };
-    let kind = run.text("tgt_type").unwrap_or_else(|| "glob".to_owned());
+    let kind = run.text("tgt_type");
     let found = run.parts.dispatcher.targets.find(&kind, tgt).await;
     Ok(Some(found.map_err(|fault| fault.to_string())?))
 }
@@ -133,7 +99,7 @@ async fn known(run: &Run) -> Result<Option<Vec<MinionId>>, Failure> {
 }
 
 async fn clear_mine_func(run: Run) -> Outcome {
-    let (Some(ids), Some(name)) = (known(&run).await?, run.text("clear_mine_func_flag")) else {
+    let (Some(ids), Some(name)) = (known(&run).await?, run.find_text("clear_mine_func_flag")) else {
         return Ok(Value::from(false));
     };
     for id in ids {

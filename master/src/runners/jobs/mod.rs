@@ -9,8 +9,8 @@ use brine_protocol::value::{Value, ValueExt, empty_map, map};
 
 use super::Parts;
 use super::ask::{self, Question};
-use super::function::{Failure, Function, Outcome, Run};
-use crate::jobs::{Job, JobFilter};
+use super::function::{Failure, Function, Outcome, Run, functions};
+use crate::jobs::{JobFilter, StoredJob};
 use search::Search;
 
 /// The job store's name where Salt has the name of a returner.
@@ -21,88 +21,32 @@ const JID_TEXT_MAX: usize = 64;
 const UNKNOWN: &str = "Cannot contact returner or no job with this jid";
 
 /// The functions of this module.
-pub(super) const FUNCTIONS: [Function; 9] = [
-    Function {
-        name: "jobs.active",
-        parameters: &["display_progress=False"],
-        doc: "Asks all minions which jobs they run now, and returns these jobs by jid.",
-        run: |run| Box::pin(active(run)),
-    },
-    Function {
-        name: "jobs.exit_success",
-        parameters: &["jid", "ext_source=None"],
-        doc: "Returns for each minion of a job whether it returned something that counts as true.",
-        run: |run| Box::pin(exit_success(run)),
-    },
-    Function {
-        name: "jobs.last_run",
-        parameters: &[
-            "ext_source=None",
-            "outputter=None",
-            "metadata=None",
-            "function=None",
-            "target=None",
-            "display_progress=False",
-        ],
-        doc: "Returns the newest job that fits, with its returns; False if there is none.",
-        run: |run| Box::pin(last_run(run)),
-    },
-    Function {
-        name: "jobs.list_job",
-        parameters: &["jid", "ext_source=None", "display_progress=False"],
-        doc: "Returns all about one job: what was asked of whom, and what came back.",
-        run: |run| Box::pin(list_job(run)),
-    },
-    Function {
-        name: "jobs.list_jobs",
-        parameters: &[
-            "ext_source=None",
-            "outputter=None",
-            "search_metadata=None",
-            "search_function=None",
-            "search_target=None",
-            "start_time=None",
-            "end_time=None",
-            "display_progress=False",
-            "search_minion=None",
-            "limit=None",
-        ],
-        doc: "Lists the jobs that are kept and fit all of the filters: globs of functions and of targets, or lists of them; metadata \
-              of which one entry fits; the time of the start; a minion that returned.",
-        run: |run| Box::pin(list_jobs(run)),
-    },
-    Function {
-        name: "jobs.list_jobs_filter",
-        parameters: &["count", "filter_find_job=True", "ext_source=None", "outputter=None", "display_progress=False"],
-        doc: "Lists the newest jobs, without saltutil.find_job.",
-        run: |run| Box::pin(list_jobs_filter(run)),
-    },
-    Function {
-        name: "jobs.lookup_jid",
-        parameters: &[
-            "jid",
-            "ext_source=None",
-            "returned=True",
-            "missing=False",
-            "display_progress=False",
-            "minion=None",
-        ],
-        doc: "Returns what the minions returned to a job; with missing=True also who did not.",
-        run: |run| Box::pin(lookup_jid(run)),
-    },
-    Function {
-        name: "jobs.master",
-        parameters: &[],
-        doc: "Lists the runners that run in the master now.",
-        run: |run| Box::pin(async move { Ok(Value::Array(run.parts.runs.list())) }),
-    },
-    Function {
-        name: "jobs.print_job",
-        parameters: &["jid", "ext_source=None"],
-        doc: "Returns one job with its returns, under its jid.",
-        run: |run| Box::pin(print_job(run)),
-    },
-];
+pub(super) const FUNCTIONS: &[Function] = functions! {
+    /// Asks all minions which jobs they run now, and returns these jobs by jid.
+    "jobs.active(display_progress=False)" => active,
+    /// Returns for each minion of a job whether it returned something that counts as true.
+    "jobs.exit_success(jid, ext_source=None)" => exit_success,
+    /// Returns the newest job that fits, with its returns; False if there is none.
+    "jobs.last_run(ext_source=None, outputter=None, metadata=None, function=None, target=None, display_progress=False)"
+        => last_run,
+    /// Returns all about one job: what was asked of whom, and what came back.
+    "jobs.list_job(jid, ext_source=None, display_progress=False)" => list_job,
+    /// Lists the jobs that are kept and fit all of the filters: globs of functions and of targets, or lists of them;
+    /// metadata of which one entry fits; the time of the start; a minion that returned.
+    "jobs.list_jobs(ext_source=None, outputter=None, search_metadata=None, search_function=None, search_target=None, \
+     start_time=None, end_time=None, display_progress=False, search_minion=None, limit=None)"
+        => list_jobs,
+    /// Lists the newest jobs, without saltutil.find_job.
+    "jobs.list_jobs_filter(count, filter_find_job=True, ext_source=None, outputter=None, display_progress=False)"
+        => list_jobs_filter,
+    /// Returns what the minions returned to a job; with missing=True also who did not.
+    "jobs.lookup_jid(jid, ext_source=None, returned=True, missing=False, display_progress=False, minion=None)"
+        => lookup_jid,
+    /// Lists the runners that run in the master now.
+    "jobs.master()" => |run| async move { Ok(Value::Array(run.parts.runs.list())) },
+    /// Returns one job with its returns, under its jid.
+    "jobs.print_job(jid, ext_source=None)" => print_job,
+};
 
 /// The requested jid; or the original value if it is invalid, so that no job matches.
 enum Asked {
@@ -131,7 +75,7 @@ impl Asked {
 
 /// Checks that `ext_source`, if given, names the master's own store.
 fn source(run: &Run) -> Result<(), Failure> {
-    match run.text("ext_source") {
+    match run.find_text("ext_source") {
         None => Ok(()),
         Some(name) if matches!(name.as_str(), STORE | "local_cache") => Ok(()),
         Some(name) => Err(format!("'{name}' is not a job cache of this master: leave ext_source out").into()),
@@ -219,9 +163,9 @@ async fn lookup_jid(run: Run) -> Outcome {
     querying(&run);
     let Shown { minions, results, .. } = show(&run.parts, &Asked::of(&run)?).await?;
     // For callers that want one large return and not all of them.
-    let only = run.text("minion");
+    let only = run.find_text("minion");
     let mut found = empty_map();
-    let returned = run.get("returned").is_none_or(Value::truthy);
+    let returned = run.is("returned");
     for (id, result) in &results {
         if only.as_ref().is_some_and(|only| only != id) {
             continue;
@@ -297,10 +241,10 @@ async fn list_jobs(run: Run) -> Outcome {
         metadata: run.get("search_metadata").filter(|wanted| wanted.truthy()).cloned(),
         functions: search::words(run.get("search_function")),
         targets: search::words(run.get("search_target")),
-        from: run.text("start_time").map(|time| search::time(&time).ok_or_else(|| bad_time(&run))).transpose()?,
-        to: run.text("end_time").map(|time| search::time(&time).ok_or_else(|| bad_time(&run))).transpose()?,
+        from: run.find_text("start_time").map(|time| search::time(&time).ok_or_else(|| bad_time(&run))).transpose()?,
+        to: run.find_text("end_time").map(|time| search::time(&time).ok_or_else(|| bad_time(&run))).transpose()?,
     };
-    let minion = run.text("search_minion");
+    let minion = run.find_text("search_minion");
     let filter = JobFilter {
         minion: minion
             .map(|id| id.parse().map_err(|_| run.wrong("search_minion must be the id of a minion")))
@@ -322,7 +266,7 @@ async fn list_jobs_filter(run: Run) -> Outcome {
     listing(&run);
     let count = run.get("count").and_then(Value::as_u64).and_then(|count| u32::try_from(count).ok());
     let count = count.ok_or_else(|| run.wrong("count must be a number of jobs"))?;
-    let without_find = run.get("filter_find_job").is_none_or(Value::truthy);
+    let without_find = run.is("filter_find_job");
     let mut jobs = found(&run.parts, JobFilter::default(), &Search::default()).await?;
     jobs.retain(|job| !(without_find && job.fun == "saltutil.find_job"));
     let skip = jobs.len().saturating_sub(usize::try_from(count).unwrap_or(usize::MAX));
@@ -337,7 +281,7 @@ async fn list_jobs_filter(run: Run) -> Outcome {
 }
 
 /// Returns the matching jobs, the oldest first.
-async fn found(parts: &Arc<Parts>, mut filter: JobFilter, search: &Search) -> Result<Vec<Job>, Failure> {
+async fn found(parts: &Arc<Parts>, mut filter: JobFilter, search: &Search) -> Result<Vec<StoredJob>, Failure> {
     // The store searches by function, if there is only one.
     filter.fun = search.one_function();
     let limit = filter.limit.take_if(|_| !search.is_empty());
@@ -385,7 +329,7 @@ async fn active(run: Run) -> Outcome {
     Ok(map(jobs.iter().map(|(jid, shown)| (jid.as_str(), shown.clone()))))
 }
 
-fn summary(job: &Job) -> Value {
+fn summary(job: &StoredJob) -> Value {
     let mut shown = format_job(&job.load());
     shown.insert("StartTime", job.jid.start_time());
     shown

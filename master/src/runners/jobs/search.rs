@@ -3,7 +3,7 @@
 use brine_protocol::target::fnmatch;
 use brine_protocol::value::{Value, ValueExt};
 
-use crate::jobs::Job;
+use crate::jobs::StoredJob;
 
 /// A search; all of its filters must match.
 #[derive(Debug, Default)]
@@ -38,7 +38,7 @@ impl Search {
     }
 
     /// Returns whether a job matches; `shown` is its formatted form.
-    pub(super) fn fits(&self, job: &Job, shown: &Value) -> bool {
+    pub(super) fn fits(&self, job: &StoredJob, shown: &Value) -> bool {
         let any = |globs: &[String], texts: &[String]| {
             globs.is_empty() || globs.iter().any(|glob| texts.iter().any(|text| fnmatch(glob, text)))
         };
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn everything_that_is_set_must_fit() {
-        let job = Job {
+        let job = StoredJob {
             jid: "20261120130509123456".parse().unwrap(),
             fun: "test.ping".to_owned(),
             user: "root".to_owned(),

@@ -5,34 +5,16 @@ mod on_master;
 use brine_protocol::value::{Value, ValueExt, map};
 
 use super::ask::{self, Question, TIMEOUT_MAX_SECONDS};
-use super::function::{Function, Outcome, Run};
+use super::function::{Function, Outcome, Run, functions};
 
 /// The functions of this module.
-pub(super) const FUNCTIONS: [Function; 2] = [
-    Function {
-        name: "salt.cmd",
-        parameters: &["fun", "*args", "**kwargs"],
-        doc: "Runs a function of a standard module on the master's host, in a sandbox to which nothing is granted: no files, no programs, no \
-              network; test, grains, config, sys and what computes.",
-        run: |run| Box::pin(on_master::cmd(run)),
-    },
-    Function {
-        name: "salt.execute",
-        parameters: &[
-            "tgt",
-            "fun",
-            "arg=()",
-            "timeout=None",
-            "tgt_type='glob'",
-            "ret=''",
-            "jid=''",
-            "kwarg=None",
-            "**kwargs",
-        ],
-        doc: "Runs a function on minions, and returns what they returned.",
-        run: |run| Box::pin(execute(run)),
-    },
-];
+pub(super) const FUNCTIONS: &[Function] = functions! {
+    /// Runs a function of a standard module on the master's host, in a sandbox to which nothing is granted: no files,
+    /// no programs, no network; test, grains, config, sys and what computes.
+    "salt.cmd(fun, *args, **kwargs)" => on_master::cmd,
+    /// Runs a function on minions, and returns what they returned.
+    "salt.execute(tgt, fun, arg=(), timeout=None, tgt_type='glob', ret='', jid='', kwarg=None, **kwargs)" => execute,
+};
 
 async fn execute(run: Run) -> Outcome {
     if run.is("ret") || run.is("jid") {
@@ -43,8 +25,8 @@ async fn execute(run: Run) -> Outcome {
     let kwargs = run.get("kwarg").and_then(ValueExt::entries).unwrap_or_default();
     let question = Question {
         tgt: run.get("tgt").cloned().ok_or_else(|| run.wrong("tgt must be a target"))?,
-        tgt_type: run.text("tgt_type").unwrap_or_else(|| "glob".to_owned()),
-        fun: run.text("fun").ok_or_else(|| run.wrong("fun must be a function"))?,
+        tgt_type: run.text("tgt_type"),
+        fun: run.find_text("fun").ok_or_else(|| run.wrong("fun must be a function"))?,
         args: run.get("arg").and_then(ValueExt::list).unwrap_or_default().to_vec(),
         kwargs: kwargs.iter().filter_map(|(name, value)| Some((name.text()?.to_owned(), value.clone()))).collect(),
         timeout: run.seconds("timeout", TIMEOUT_MAX_SECONDS)?,

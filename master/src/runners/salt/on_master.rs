@@ -29,7 +29,7 @@ const NO_FUNCTION: i32 = 255;
 
 pub(super) async fn cmd(run: Run) -> Outcome {
     let fun = run
-        .text("fun")
+        .find_text("fun")
         .filter(|fun| is_function(fun))
         .ok_or_else(|| run.wrong("fun must be a function, such as test.ping"))?;
     let words = words(&run).ok_or_else(|| run.wrong("the arguments are too long"))?;

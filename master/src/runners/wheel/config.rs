@@ -12,7 +12,7 @@ use brine_protocol::value::{Value, ValueExt as _};
 
 use super::roots;
 use crate::runners::RunnerOpts;
-use crate::runners::function::{Failure, Function, Outcome, Run};
+use crate::runners::function::{Failure, Function, Outcome, Run, functions};
 
 /// Bound on the bytes of a written file. The largest configurations, with all nodegroups, have some hundred kilobytes.
 const FILE_MAX: usize = 1 << 20;
@@ -25,17 +25,15 @@ const MODE: u32 = 0o600;
 type Check = fn(&Config) -> Result<(), ConfigError>;
 
 /// The functions of this module.
-pub(super) const FUNCTIONS: [Function; 1] = [Function {
-    name: "config.update_config",
-    parameters: &["file_name", "yaml_contents"],
-    doc: "Writes settings into the file of this name in master.d, which the master reads when it starts or reloads.",
-    run: |run| Box::pin(update_config(run)),
-}];
+pub(super) const FUNCTIONS: &[Function] = functions! {
+    /// Writes settings into the file of this name in master.d, which the master reads when it starts or reloads.
+    "config.update_config(file_name, yaml_contents)" => update_config,
+};
 
 /// Writes the settings. An error is returned as the result, as in Salt.
 async fn update_config(run: Run) -> Outcome {
     let parts = Arc::clone(&run.parts);
-    let name = run.text("file_name").unwrap_or_default();
+    let name = run.text("file_name");
     let contents = run.get("yaml_contents").cloned().ok_or_else(|| run.wrong("yaml_contents must be settings"))?;
     let write = move || {
         let RunnerOpts { conf_file, default_include, .. } = &parts.opts;

@@ -1,132 +1,65 @@
 //! `key.*`: the functions of `salt-key`, for programs.
 
 use brine_protocol::ids::MinionId;
-use brine_protocol::keys::{PrivateKey, PublicKey, clean_pem};
+use brine_protocol::keys::{KeyListing, KeyState, PrivateKey, PublicKey, clean_pem};
 use brine_protocol::target::fnmatch;
 use brine_protocol::value::{Value, ValueExt, empty_map, map};
 
 use crate::hash_type::HashType;
-use crate::keys::{KeyState, MinionKeyError};
-use crate::runners::function::{Failure, Function, Outcome, Run};
+use crate::keys::MinionKeyError;
+use crate::runners::function::{Failure, Function, Outcome, Run, functions};
 
 /// Bound on the globs and ids in one request.
 const WORDS_MAX: usize = 65_536;
 /// Largest size in bits of a generated key, because larger ones take minutes.
 const BITS_MAX: u64 = 8_192;
 
-const INTO_ACCEPTED: &[&str] = &["match", "include_rejected=False", "include_denied=False"];
-const INTO_REJECTED: &[&str] = &["match", "include_accepted=False", "include_denied=False"];
-
 /// The functions of this module.
-pub(super) const FUNCTIONS: [Function; 17] = [
-    Function {
-        name: "key.accept",
-        parameters: INTO_ACCEPTED,
-        doc: "Accepts pending keys by a glob of ids.",
-        run: |run| Box::pin(async move { change(&run, KeyState::Accepted, &globs(&run)?) }),
-    },
-    Function {
-        name: "key.accept_dict",
-        parameters: INTO_ACCEPTED,
-        doc: "Accepts keys by a dict of states and ids: {minions_pre: [a, b]}.",
-        run: |run| Box::pin(async move { change(&run, KeyState::Accepted, &listed(&run)) }),
-    },
-    Function {
-        name: "key.delete",
-        parameters: &["match"],
-        doc: "Deletes keys by a glob of ids, in whatever state.",
-        run: |run| Box::pin(async move { delete(&run, &globs(&run)?) }),
-    },
-    Function {
-        name: "key.delete_dict",
-        parameters: &["match"],
-        doc: "Deletes keys by a dict of states and ids: {minions: [a], minions_pre: [b]}.",
-        run: |run| Box::pin(async move { delete(&run, &listed(&run)) }),
-    },
-    Function {
-        name: "key.finger",
-        parameters: &["match", "hash_type=None"],
-        doc: "Returns the fingerprints of keys by a glob of ids, as the minions show them.",
-        run: |run| Box::pin(async move { finger(&run) }),
-    },
-    Function {
-        name: "key.finger_master",
-        parameters: &["hash_type=None"],
-        doc: "Returns the fingerprint of the master's key, as minions show it.",
-        run: |run| Box::pin(async move { finger_master(&run) }),
-    },
-    Function {
-        name: "key.gen",
-        parameters: &["id_=None", "keysize=2048"],
-        doc: "Makes a key pair and returns it; nothing of it is kept.",
-        run: |run| Box::pin(async move { Ok(pair(&run).await?.value()) }),
-    },
-    Function {
-        name: "key.gen_accept",
-        parameters: &["id_", "keysize=2048", "force=False"],
-        doc: "Makes a key pair for a minion, accepts it, and returns it; of its private half nothing is kept.",
-        run: |run| Box::pin(gen_accept(run)),
-    },
-    Function {
-        name: "key.glob_match",
-        parameters: &["match"],
-        doc: "Lists ids by a glob, each under its state.",
-        run: |run| Box::pin(async move { Ok(shown(&matching(&run, &globs(&run)?)?)) }),
-    },
-    Function {
-        name: "key.key_str",
-        parameters: &["match"],
-        doc: "Returns public keys by a glob of ids; Salt's name for it is key.print.",
-        run: |run| Box::pin(async move { key_str(&run) }),
-    },
-    Function {
-        name: "key.list",
-        parameters: &["match"],
-        doc: "Lists the ids in one state: accepted, pre, rejected, denied; or all.",
-        run: |run| Box::pin(async move { list(&run) }),
-    },
-    Function {
-        name: "key.list_all",
-        parameters: &[],
-        doc: "Lists all ids by their state, and the master's own keys.",
-        run: |run| Box::pin(async move { list_all(&run) }),
-    },
-    Function {
-        name: "key.master_key_str",
-        parameters: &[],
-        doc: "Returns the master's public key.",
-        run: |run| Box::pin(async move { Ok(map([("local", map([("master.pub", master_pem(&run))]))])) }),
-    },
-    Function {
-        name: "key.name_match",
-        parameters: &["match"],
-        doc: "Salt's earlier name of key.glob_match.",
-        run: |run| Box::pin(async move { Ok(shown(&matching(&run, &globs(&run)?)?)) }),
-    },
-    Function {
-        name: "key.print",
-        parameters: &["match"],
-        doc: "Returns public keys by a glob of ids.",
-        run: |run| Box::pin(async move { key_str(&run) }),
-    },
-    Function {
-        name: "key.reject",
-        parameters: INTO_REJECTED,
-        doc: "Rejects pending keys by a glob of ids.",
-        run: |run| Box::pin(async move { change(&run, KeyState::Rejected, &globs(&run)?) }),
-    },
-    Function {
-        name: "key.reject_dict",
-        parameters: INTO_REJECTED,
-        doc: "Rejects keys by a dict of states and ids: {minions_pre: [a, b]}.",
-        run: |run| Box::pin(async move { change(&run, KeyState::Rejected, &listed(&run)) }),
-    },
-];
+pub(super) const FUNCTIONS: &[Function] = functions! {
+    /// Accepts pending keys by a glob of ids.
+    "key.accept(match, include_rejected=False, include_denied=False)"
+        => |run| async move { change(&run, KeyState::Accepted, &globs(&run)?) },
+    /// Accepts keys by a dict of states and ids: {minions_pre: [a, b]}.
+    "key.accept_dict(match, include_rejected=False, include_denied=False)"
+        => |run| async move { change(&run, KeyState::Accepted, &listed(&run)) },
+    /// Deletes keys by a glob of ids, in whatever state.
+    "key.delete(match)" => |run| async move { delete(&run, &globs(&run)?) },
+    /// Deletes keys by a dict of states and ids: {minions: [a], minions_pre: [b]}.
+    "key.delete_dict(match)" => |run| async move { delete(&run, &listed(&run)) },
+    /// Returns the fingerprints of keys by a glob of ids, as the minions show them.
+    "key.finger(match, hash_type=None)" => |run| async move { finger(&run) },
+    /// Returns the fingerprint of the master's key, as minions show it.
+    "key.finger_master(hash_type=None)" => |run| async move { finger_master(&run) },
+    /// Makes a key pair and returns it; nothing of it is kept.
+    "key.gen(id_=None, keysize=2048)" => |run| async move { Ok(pair(&run).await?.value()) },
+    /// Makes a key pair for a minion, accepts it, and returns it; of its private half nothing is kept.
+    "key.gen_accept(id_, keysize=2048, force=False)" => gen_accept,
+    /// Lists ids by a glob, each under its state.
+    "key.glob_match(match)" => |run| async move { Ok(shown(&matching(&run, &globs(&run)?)?)) },
+    /// Returns public keys by a glob of ids; Salt's name for it is key.print.
+    "key.key_str(match)" => |run| async move { key_str(&run) },
+    /// Lists the ids in one state: accepted, pre, rejected, denied; or all.
+    "key.list(match)" => |run| async move { list(&run) },
+    /// Lists all ids by their state, and the master's own keys.
+    "key.list_all()" => |run| async move { list_all(&run) },
+    /// Returns the master's public key.
+    "key.master_key_str()" => |run| async move { Ok(map([("local", map([("master.pub", master_pem(&run))]))])) },
+    /// Salt's earlier name of key.glob_match.
+    "key.name_match(match)" => |run| async move { Ok(shown(&matching(&run, &globs(&run)?)?)) },
+    /// Returns public keys by a glob of ids.
+    "key.print(match)" => |run| async move { key_str(&run) },
+    /// Rejects pending keys by a glob of ids.
+    "key.reject(match, include_accepted=False, include_denied=False)"
+        => |run| async move { change(&run, KeyState::Rejected, &globs(&run)?) },
+    /// Rejects keys by a dict of states and ids: {minions_pre: [a, b]}.
+    "key.reject_dict(match, include_accepted=False, include_denied=False)"
+        => |run| async move { change(&run, KeyState::Rejected, &listed(&run)) },
+};
 
 /// A selection of keys.
 enum Meant {
     Globs(Vec<String>),
-    Ids(Vec<(KeyState, Vec<MinionId>)>),
+    Ids(KeyListing),
 }
 
 /// Reads a glob, several comma-separated ones, or a list of them.
@@ -144,7 +77,7 @@ fn globs(run: &Run) -> Result<Meant, Failure> {
 
 /// Reads ids by state. Invalid ids and states select no keys.
 fn listed(run: &Run) -> Meant {
-    let state = |name: &str| KeyState::ALL.into_iter().find(|state| state.dir() == name);
+    let state = |name: &str| KeyState::ALL.into_iter().find(|state| state.folder() == name);
     let ids = |value: &Value| -> Vec<MinionId> {
         let ids = value.list().unwrap_or_default().iter().take(WORDS_MAX);
         ids.filter_map(|id| MinionId::try_from(id.python_str().as_str()).ok()).collect()
@@ -153,15 +86,10 @@ fn listed(run: &Run) -> Meant {
     Meant::Ids(entries.iter().filter_map(|(name, value)| Some((state(name.text()?)?, ids(value)))).collect())
 }
 
-type Found = Vec<(KeyState, Vec<MinionId>)>;
-
-/// Salt's order of the states.
-const ORDER: [KeyState; 4] = [KeyState::Pending, KeyState::Rejected, KeyState::Accepted, KeyState::Denied];
-
 /// Returns the existing keys of a selection, by state.
-fn matching(run: &Run, meant: &Meant) -> Result<Found, Failure> {
+fn matching(run: &Run, meant: &Meant) -> Result<KeyListing, Failure> {
     let mut found = Vec::new();
-    for state in ORDER {
+    for state in KeyState::ALL {
         let ids = run.parts.keys.list(state).map_err(text)?;
         let is_meant = |id: &&MinionId| match meant {
             Meant::Globs(globs) => globs.iter().any(|glob| fnmatch(glob, id.as_str())),
@@ -175,8 +103,8 @@ fn matching(run: &Run, meant: &Meant) -> Result<Found, Failure> {
     Ok(found)
 }
 
-fn shown(found: &Found) -> Value {
-    map(found.iter().map(|(state, ids)| (state.dir(), ids_of(ids))))
+fn shown(found: &KeyListing) -> Value {
+    map(found.iter().map(|(state, ids)| (state.folder(), ids_of(ids))))
 }
 
 fn ids_of(ids: &[MinionId]) -> Value {
@@ -185,31 +113,19 @@ fn ids_of(ids: &[MinionId]) -> Value {
 
 fn list_all(run: &Run) -> Outcome {
     let mut shown = empty_map();
-    for state in ORDER {
-        shown.insert(state.dir(), ids_of(&run.parts.keys.list(state).map_err(text)?));
+    for state in KeyState::ALL {
+        shown.insert(state.folder(), ids_of(&run.parts.keys.list(state).map_err(text)?));
     }
     shown.insert("local", Value::Array(vec!["master.pem".into(), "master.pub".into()]));
     Ok(shown)
 }
 
 fn list(run: &Run) -> Outcome {
-    let which = run.text("match").unwrap_or_default();
-    // By prefix, as in Salt.
-    let begins = |word: &str| which.starts_with(word);
-    let state = if begins("acc") {
-        KeyState::Accepted
-    } else if begins("pre") || begins("un") {
-        KeyState::Pending
-    } else if begins("rej") {
-        KeyState::Rejected
-    } else if begins("den") {
-        KeyState::Denied
-    } else if begins("all") {
-        return list_all(run);
-    } else {
-        return Ok(empty_map());
-    };
-    Ok(map([(state.dir(), ids_of(&run.parts.keys.list(state).map_err(text)?))]))
+    match KeyState::listed_by(&run.text("match")) {
+        Some(&[state]) => Ok(map([(state.folder(), ids_of(&run.parts.keys.list(state).map_err(text)?))])),
+        Some(_) => list_all(run),
+        None => Ok(empty_map()),
+    }
 }
 
 /// Returns the current states of the selected keys, which is Salt's result of a change.
@@ -226,7 +142,6 @@ fn now(run: &Run, meant: &Meant) -> Outcome {
 
 /// Moves keys. As in Salt, only pending ones, unless the call includes other states.
 fn change(run: &Run, to: KeyState, meant: &Meant) -> Outcome {
-    let act = if to == KeyState::Accepted { "accepted" } else { "rejected" };
     for (from, ids) in matching(run, meant)? {
         let wanted = from != to
             && match from {
@@ -240,7 +155,8 @@ fn change(run: &Run, to: KeyState, meant: &Meant) -> Outcome {
                 if from == KeyState::Accepted {
                     run.parts.key_removal.removed(&id);
                 }
-                let data = map([("result", Value::from(true)), ("act", Value::from(act)), ("id", Value::from(&id))]);
+                let data =
+                    map([("result", Value::from(true)), ("act", Value::from(to.act())), ("id", Value::from(&id))]);
                 run.parts.bus.fire("salt/key", data);
             }
         }
@@ -270,7 +186,7 @@ fn each(run: &Run, of: impl Fn(&str) -> String) -> Result<Value, Failure> {
                 keys.insert(id.as_str(), of(&key.pem));
             }
         }
-        shown.insert(state.dir(), keys);
+        shown.insert(state.folder(), keys);
     }
     Ok(shown)
 }
@@ -280,7 +196,7 @@ fn key_str(run: &Run) -> Outcome {
 }
 
 fn hash_type(run: &Run) -> Result<HashType, Failure> {
-    match run.text("hash_type") {
+    match run.find_text("hash_type") {
         None => Ok(run.parts.opts.hash_type),
         Some(name) => HashType::parse(&name.to_lowercase())
             .ok_or_else(|| run.wrong("hash_type must be sha224, sha256, sha384 or sha512")),
@@ -330,15 +246,10 @@ impl Pair {
 }
 
 async fn pair(run: &Run) -> Result<Pair, Failure> {
-    let bits = match run.get("keysize") {
-        None => 2_048,
-        // As in Salt, the minimum is 2048.
-        Some(bits) => match bits.as_u64() {
-            Some(bits) if bits <= BITS_MAX => bits.max(2_048),
-            _ => return Err(run.wrong("keysize must be a number of bits up to 8192")),
-        },
-    };
-    let bits = usize::try_from(bits).unwrap_or(2_048);
+    let bits = run.get("keysize").and_then(Value::as_u64).filter(|bits| *bits <= BITS_MAX);
+    let bits = bits.ok_or_else(|| run.wrong("keysize must be a number of bits up to 8192"))?;
+    // As in Salt, the minimum is 2048.
+    let bits = usize::try_from(bits.max(2_048)).unwrap_or(2_048);
     let made = tokio::task::spawn_blocking(move || crate::private_ops::generate(bits)).await;
     let key = made.map_err(|_| "no key could be made".to_owned())?.map_err(|error| error.to_string())?;
     let public = key.public().clone();
@@ -346,7 +257,7 @@ async fn pair(run: &Run) -> Result<Pair, Failure> {
 }
 
 async fn gen_accept(run: Run) -> Outcome {
-    let id = run.text("id_").unwrap_or_default();
+    let id = run.text("id_");
     let id = MinionId::try_from(id.as_str()).map_err(|error| run.wrong(&error.to_string()))?;
     let known = |state| run.parts.keys.find(state, &id).map(|key| key.is_some()).map_err(text);
     let mut taken = Vec::new();

@@ -6,32 +6,20 @@ mod roots;
 
 use brine_protocol::value::Value;
 
-use super::function::Function;
+use super::function::{Function, functions};
 use super::{error, manage};
 
 /// All wheel functions, by module.
-pub(super) const FUNCTIONS: &[&[Function]] = &[&OTHERS, &config::FUNCTIONS, &key::FUNCTIONS, &roots::FUNCTIONS];
+pub(super) const FUNCTIONS: &[&[Function]] = &[OTHERS, config::FUNCTIONS, key::FUNCTIONS, roots::FUNCTIONS];
 
-const OTHERS: [Function; 3] = [
-    Function {
-        name: "config.values",
-        parameters: &[],
-        doc: "Returns the master's configuration: Salt's own options, without secrets.",
-        run: |run| Box::pin(async move { Ok(run.parts.live.load().shown.clone()) }),
-    },
-    Function {
-        name: "error.error",
-        parameters: &["name=None", "message=''"],
-        doc: "Fails with this exception, to try what happens then; without a name it does not.",
-        run: |run| Box::pin(async move { error::raise(&run, "wheel") }),
-    },
-    Function {
-        name: "minions.connected",
-        parameters: &[],
-        doc: "Lists the minions that are connected.",
-        run: |run| Box::pin(async move { manage::connected(&run.parts).await }),
-    },
-];
+const OTHERS: &[Function] = functions! {
+    /// Returns the master's configuration: Salt's own options, without secrets.
+    "config.values()" => |run| async move { Ok(run.parts.live.load().shown.clone()) },
+    /// Fails with this exception, to try what happens then; without a name it does not.
+    "error.error(name=None, message='')" => |run| async move { error::raise(&run, "wheel") },
+    /// Lists the minions that are connected.
+    "minions.connected()" => |run| async move { manage::connected(&run.parts).await },
+};
 
 /// Returns whether a function's arguments are left out of its events, because settings may be secrets.
 pub(super) fn hides_arguments(fun: &str) -> bool {

@@ -13,7 +13,7 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use crate::fileserver::{Root, Roots};
-use crate::runners::function::{Function, Outcome, Run};
+use crate::runners::function::{Function, Outcome, Run, functions};
 
 /// Bound on the entries in a list of an environment.
 const ENTRIES_MAX: usize = 100_000;
@@ -24,72 +24,29 @@ const FILE_MAX: u64 = 16 << 20;
 /// Bytes at the start of a file that decide whether it is text.
 const BLOCK: usize = 512;
 
-const OF_PATH: &[&str] = &["path", "saltenv='base'"];
-const WRITE: &[&str] = &["data", "path", "saltenv='base'", "index=0"];
-
 /// The functions of these modules.
-pub(super) const FUNCTIONS: [Function; 10] = [
-    Function {
-        name: "file_roots.find",
-        parameters: OF_PATH,
-        doc: "Finds a file in the roots of an environment, and says whether it is text (txt) or not (bin).",
-        run: |run| Box::pin(work(run, Kind::Files, find)),
-    },
-    Function {
-        name: "file_roots.list_env",
-        parameters: &["saltenv='base'"],
-        doc: "Returns the tree of files under each root of an environment.",
-        run: |run| Box::pin(work(run, Kind::Files, list_env)),
-    },
-    Function {
-        name: "file_roots.list_roots",
-        parameters: &[],
-        doc: "Returns the trees of all environments.",
-        run: |run| Box::pin(work(run, Kind::Files, list_roots)),
-    },
-    Function {
-        name: "file_roots.read",
-        parameters: OF_PATH,
-        doc: "Returns the content of a text file, from each root of an environment that has it.",
-        run: |run| Box::pin(work(run, Kind::Files, read)),
-    },
-    Function {
-        name: "file_roots.write",
-        parameters: WRITE,
-        doc: "Writes a file into one of an environment's roots, the first unless index says which.",
-        run: |run| Box::pin(work(run, Kind::Files, write)),
-    },
-    Function {
-        name: "pillar_roots.find",
-        parameters: OF_PATH,
-        doc: "Finds a file in the pillar roots of an environment, and says whether it is text (txt) or not (bin).",
-        run: |run| Box::pin(work(run, Kind::Pillar, find)),
-    },
-    Function {
-        name: "pillar_roots.list_env",
-        parameters: &["saltenv='base'"],
-        doc: "Returns the tree of files under each pillar root of an environment.",
-        run: |run| Box::pin(work(run, Kind::Pillar, list_env)),
-    },
-    Function {
-        name: "pillar_roots.list_roots",
-        parameters: &[],
-        doc: "Returns the trees of all environments of the pillar.",
-        run: |run| Box::pin(work(run, Kind::Pillar, list_roots)),
-    },
-    Function {
-        name: "pillar_roots.read",
-        parameters: OF_PATH,
-        doc: "Returns the content of a text file, from each pillar root of an environment that has it.",
-        run: |run| Box::pin(work(run, Kind::Pillar, read)),
-    },
-    Function {
-        name: "pillar_roots.write",
-        parameters: WRITE,
-        doc: "Writes a file into one of an environment's pillar roots, the first unless index says which.",
-        run: |run| Box::pin(work(run, Kind::Pillar, write)),
-    },
-];
+pub(super) const FUNCTIONS: &[Function] = functions! {
+    /// Finds a file in the roots of an environment, and says whether it is text (txt) or not (bin).
+    "file_roots.find(path, saltenv='base')" => |run| work(run, Kind::Files, find),
+    /// Returns the tree of files under each root of an environment.
+    "file_roots.list_env(saltenv='base')" => |run| work(run, Kind::Files, list_env),
+    /// Returns the trees of all environments.
+    "file_roots.list_roots()" => |run| work(run, Kind::Files, list_roots),
+    /// Returns the content of a text file, from each root of an environment that has it.
+    "file_roots.read(path, saltenv='base')" => |run| work(run, Kind::Files, read),
+    /// Writes a file into one of an environment's roots, the first unless index says which.
+    "file_roots.write(data, path, saltenv='base', index=0)" => |run| work(run, Kind::Files, write),
+    /// Finds a file in the pillar roots of an environment, and says whether it is text (txt) or not (bin).
+    "pillar_roots.find(path, saltenv='base')" => |run| work(run, Kind::Pillar, find),
+    /// Returns the tree of files under each pillar root of an environment.
+    "pillar_roots.list_env(saltenv='base')" => |run| work(run, Kind::Pillar, list_env),
+    /// Returns the trees of all environments of the pillar.
+    "pillar_roots.list_roots()" => |run| work(run, Kind::Pillar, list_roots),
+    /// Returns the content of a text file, from each pillar root of an environment that has it.
+    "pillar_roots.read(path, saltenv='base')" => |run| work(run, Kind::Pillar, read),
+    /// Writes a file into one of an environment's pillar roots, the first unless index says which.
+    "pillar_roots.write(data, path, saltenv='base', index=0)" => |run| work(run, Kind::Pillar, write),
+};
 
 /// The kind of roots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,10 +69,6 @@ async fn work(run: Run, kind: Kind, act: fn(&Run, &Roots, Kind) -> Outcome) -> O
     tokio::task::spawn_blocking(work).await.map_err(|_| "the roots could not be read")?
 }
 
-fn saltenv(run: &Run) -> String {
-    run.text("saltenv").unwrap_or_else(|| "base".to_owned())
-}
-
 fn of<'a>(roots: &'a Roots, saltenv: &str) -> Option<&'a [PathBuf]> {
     roots.iter().find(|(name, _)| name.as_str() == saltenv).map(|(_, paths)| paths.as_slice())
 }
@@ -131,9 +84,9 @@ fn below(path: &str) -> Option<SafePath> {
 
 /// Opens the files with a path, in each root that has one. Returns their full paths.
 fn found(run: &Run, roots: &Roots) -> Vec<(String, File)> {
-    let path = run.text("path").unwrap_or_default();
+    let path = run.text("path");
     let Some(safe) = below(&path) else { return Vec::new() };
-    let roots = of(roots, &saltenv(run)).unwrap_or_default();
+    let roots = of(roots, &run.text("saltenv")).unwrap_or_default();
     let open = |root: &PathBuf| {
         let found = Root::new(root.clone(), true).open_file(&safe)?;
         Some((root.join(&path).to_string_lossy().into_owned(), found.file))
@@ -177,7 +130,7 @@ fn is_text(file: &File) -> bool {
 }
 
 fn list_env(run: &Run, roots: &Roots, _: Kind) -> Outcome {
-    tree(of(roots, &saltenv(run)).unwrap_or_default())
+    tree(of(roots, &run.text("saltenv")).unwrap_or_default())
 }
 
 fn list_roots(_: &Run, roots: &Roots, _: Kind) -> Outcome {
@@ -238,11 +191,11 @@ fn is_folder(dir: &OwnedFd, name: &str) -> bool {
 
 /// Writes a file. An error is returned as the result, as in Salt.
 fn write(run: &Run, roots: &Roots, kind: Kind) -> Outcome {
-    let (path, saltenv) = (run.text("path").unwrap_or_default(), saltenv(run));
+    let (path, saltenv) = (run.text("path"), run.text("saltenv"));
     let Some(roots) = of(roots, &saltenv) else {
         return Ok(Value::from(format!("Named environment {saltenv} is not present")));
     };
-    let index = run.get("index").cloned().unwrap_or_else(|| Value::from(0));
+    let index = run.value("index");
     let root = index.as_u64().and_then(|at| roots.get(usize::try_from(at).ok()?));
     let Some(root) = root else {
         let index = index.python_str();

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 use std::ops::RangeInclusive;
 
-use super::{Folders, Kind, Role, Row, Setting, Side};
+use super::{Folders, Role, Row, Setting, SettingKind, Side};
 use crate::value::Value;
 
 /// The defaults of a row on master and minion.
@@ -36,7 +36,7 @@ pub(super) const fn each(master: &'static str, minion: &'static str) -> Defaults
     (Some(master), Some(minion))
 }
 
-pub(super) const fn setting<T>(name: &'static str, defaults: Defaults, kind: Kind) -> Setting<T> {
+pub(super) const fn setting<T>(name: &'static str, defaults: Defaults, kind: SettingKind) -> Setting<T> {
     const fn side(default: Option<&'static str>) -> Option<Side> {
         match default {
             Some(default) => Some(Side { default, live: false, used: true }),
@@ -48,11 +48,11 @@ pub(super) const fn setting<T>(name: &'static str, defaults: Defaults, kind: Kin
 }
 
 pub(super) const fn flag(name: &'static str, defaults: Defaults) -> Setting<bool> {
-    setting(name, defaults, Kind::Boolean)
+    setting(name, defaults, SettingKind::Boolean)
 }
 
 pub(super) const fn truth(name: &'static str, defaults: Defaults) -> Setting<bool> {
-    setting(name, defaults, Kind::Truth)
+    setting(name, defaults, SettingKind::Truth)
 }
 
 pub(super) const fn integer<T>(
@@ -61,11 +61,11 @@ pub(super) const fn integer<T>(
     unit: &'static str,
     range: RangeInclusive<i64>,
 ) -> Setting<T> {
-    setting(name, defaults, Kind::Integer { unit, min: *range.start(), max: *range.end() })
+    setting(name, defaults, SettingKind::Integer { unit, min: *range.start(), max: *range.end() })
 }
 
 pub(super) const fn port(name: &'static str, defaults: Defaults) -> Setting<u16> {
-    setting(name, defaults, Kind::Port)
+    setting(name, defaults, SettingKind::Port)
 }
 
 pub(super) const fn seconds<T>(name: &'static str, defaults: Defaults, range: RangeInclusive<i64>) -> Setting<T> {
@@ -87,35 +87,35 @@ const fn time<T>(
     seconds: f64,
     range: RangeInclusive<i64>,
 ) -> Setting<T> {
-    setting(name, defaults, Kind::Time { unit, seconds, min: *range.start(), max: *range.end() })
+    setting(name, defaults, SettingKind::Time { unit, seconds, min: *range.start(), max: *range.end() })
 }
 
 pub(super) const fn text(name: &'static str, defaults: Defaults) -> Setting<String> {
-    setting(name, defaults, Kind::Text)
+    setting(name, defaults, SettingKind::Text)
 }
 
 pub(super) const fn choice(name: &'static str, defaults: Defaults, words: &'static [&'static str]) -> Setting<String> {
-    setting(name, defaults, Kind::Choice(words))
+    setting(name, defaults, SettingKind::Choice(words))
 }
 
 pub(super) const fn path<T>(name: &'static str, defaults: Defaults) -> Setting<T> {
-    setting(name, defaults, Kind::Path)
+    setting(name, defaults, SettingKind::Path)
 }
 
 pub(super) const fn list(name: &'static str, defaults: Defaults) -> Setting<Vec<String>> {
-    setting(name, defaults, Kind::List)
+    setting(name, defaults, SettingKind::List)
 }
 
 pub(super) const fn folders(name: &'static str, defaults: Defaults) -> Setting<Folders> {
-    setting(name, defaults, Kind::Folders)
+    setting(name, defaults, SettingKind::Folders)
 }
 
 pub(super) const fn mapping(name: &'static str, defaults: Defaults) -> Setting<Value> {
-    setting(name, defaults, Kind::Mapping)
+    setting(name, defaults, SettingKind::Mapping)
 }
 
 pub(super) const fn any(name: &'static str, defaults: Defaults) -> Setting<Value> {
-    setting(name, defaults, Kind::Any)
+    setting(name, defaults, SettingKind::Any)
 }
 
 impl<T> Setting<T> {

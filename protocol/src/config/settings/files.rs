@@ -42,7 +42,7 @@ settings! { AREA = "File server, pillar and states";
     /// Renderers of state files.
     RENDERER: Value = any("renderer", master("jinja|yaml")).live();
     /// Stop at the first state that fails. For `salt --batch`: at the first minion that fails.
-    FAILHARD: Value = setting("failhard", master("false"), Kind::Truth).live();
+    FAILHARD: Value = setting("failhard", master("false"), SettingKind::Truth).live();
     /// Name of the top file.
     STATE_TOP: Value = any("state_top", master("salt://top.sls")).live();
     /// Environment of the top file; null: each has its own.

@@ -155,7 +155,7 @@ fn the_samples_hold_the_defaults() {
         let config = |text: &str| Config::from_yaml(text, &path, role).unwrap();
         let (plain, sample) = (config(""), config(&uncommented(&sample(role))));
         for row in rows().filter(|row| row.on(role).is_some_and(|side| side.used) && row.is_top_level()) {
-            if !matches!(row.kind, Kind::Mapping) {
+            if !matches!(row.kind, SettingKind::Mapping) {
                 assert_eq!(sample.value(row.name), plain.value(row.name), "{}", row.name);
             }
         }
@@ -179,16 +179,16 @@ fn each_row_is_whole() {
             }
             let dir = Path::new("/");
             let fits = match row.kind {
-                Kind::Boolean | Kind::Truth => bool::read(&value, row.kind, dir).is_some(),
-                Kind::Integer { .. } => i64::read(&value, row.kind, dir).is_some(),
-                Kind::Port => u16::read(&value, row.kind, dir).is_some(),
-                Kind::Time { .. } => Duration::read(&value, row.kind, dir).is_some(),
-                Kind::Text | Kind::Choice(_) => String::read(&value, row.kind, dir).is_some(),
-                Kind::Path => PathBuf::read(&value, row.kind, dir).is_some(),
-                Kind::List => Vec::<String>::read(&value, row.kind, dir).is_some(),
-                Kind::Folders => Folders::read(&value, row.kind, dir).is_some(),
-                Kind::Mapping => value.entries().is_some(),
-                Kind::Size { .. } | Kind::Span | Kind::Any => !value.is_nil(),
+                SettingKind::Boolean | SettingKind::Truth => bool::read(&value, row.kind, dir).is_some(),
+                SettingKind::Integer { .. } => i64::read(&value, row.kind, dir).is_some(),
+                SettingKind::Port => u16::read(&value, row.kind, dir).is_some(),
+                SettingKind::Time { .. } => Duration::read(&value, row.kind, dir).is_some(),
+                SettingKind::Text | SettingKind::Choice(_) => String::read(&value, row.kind, dir).is_some(),
+                SettingKind::Path => PathBuf::read(&value, row.kind, dir).is_some(),
+                SettingKind::List => Vec::<String>::read(&value, row.kind, dir).is_some(),
+                SettingKind::Folders => Folders::read(&value, row.kind, dir).is_some(),
+                SettingKind::Mapping => value.entries().is_some(),
+                SettingKind::Size { .. } | SettingKind::Span | SettingKind::Any => !value.is_nil(),
             };
             assert!(fits, "the default of {name} does not fit its type");
         }
@@ -232,10 +232,10 @@ fn values_out_of_range_are_errors_that_name_all() {
             i64::read(&value, row.kind, dir).is_none() && Duration::read(&value, row.kind, dir).is_none()
         };
         match row.kind {
-            Kind::Integer { min, max, .. } | Kind::Time { min, max, .. } => {
+            SettingKind::Integer { min, max, .. } | SettingKind::Time { min, max, .. } => {
                 assert!(refused(min - 1) && !refused(min) && (max == i64::MAX || refused(max + 1)), "{}", row.name);
             }
-            Kind::Port => assert!(refused(-1) && !refused(0) && refused(65_536), "{}", row.name),
+            SettingKind::Port => assert!(refused(-1) && !refused(0) && refused(65_536), "{}", row.name),
             _ => {}
         }
     }

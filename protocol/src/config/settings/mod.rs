@@ -28,7 +28,7 @@ pub struct Row {
     /// The key in the configuration file; `a:b` is the key `b` of the mapping `a`.
     pub name: &'static str,
     /// Type, unit and range.
-    pub kind: Kind,
+    pub kind: SettingKind,
     /// The setting on a master. None: masters do not have it.
     pub master: Option<Side>,
     /// The setting on a minion. None: minions do not have it.
@@ -53,7 +53,7 @@ pub struct Side {
 
 /// The values that a setting accepts.
 #[derive(Debug, Clone, Copy)]
-pub enum Kind {
+pub enum SettingKind {
     /// True or false.
     Boolean,
     /// True or false by Python's rules: 0, empty text, empty lists and null are false.
@@ -246,7 +246,7 @@ impl Config {
         }
         let row = setting.row;
         let default = row.on(self.role()).map(|side| match (row.kind, side.value()) {
-            (Kind::Path, Value::String(path)) => self.below_root(path.as_str().unwrap_or_default()).into(),
+            (SettingKind::Path, Value::String(path)) => self.below_root(path.as_str().unwrap_or_default()).into(),
             (_, default) => default,
         });
         let read = default.and_then(|default| T::read(&default, row.kind, self.dir()));
@@ -259,7 +259,7 @@ impl Config {
     /// The value has a wrong type or is out of range.
     pub fn find<T: Typed>(&self, setting: Setting<T>) -> Result<Option<T>, ConfigError> {
         let row = setting.row;
-        let is_given = |value: &&Value| value.text() != Some("") || matches!(row.kind, Kind::Truth);
+        let is_given = |value: &&Value| value.text() != Some("") || matches!(row.kind, SettingKind::Truth);
         let Some(value) = self.value(row.name).filter(is_given) else { return Ok(None) };
         T::read(value, row.kind, self.dir()).map(Some).ok_or_else(|| self.wrong(row.name, row.kind.to_string()))
     }

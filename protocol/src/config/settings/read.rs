@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::Kind;
+use super::SettingKind;
 use crate::value::{Value, ValueExt};
 
 /// Environments and their folders, as `file_roots` has them.
@@ -13,22 +13,22 @@ pub type Folders = Vec<(String, Vec<String>)>;
 /// A type of settings' values.
 pub trait Typed: Sized {
     /// Converts a value of this kind. None if it does not fit. Relative paths are below `dir`.
-    fn read(value: &Value, kind: Kind, dir: &Path) -> Option<Self>;
+    fn read(value: &Value, kind: SettingKind, dir: &Path) -> Option<Self>;
 }
 
 impl Typed for bool {
-    fn read(value: &Value, kind: Kind, _: &Path) -> Option<Self> {
-        if matches!(kind, Kind::Truth) { Some(value.truthy()) } else { value.as_bool() }
+    fn read(value: &Value, kind: SettingKind, _: &Path) -> Option<Self> {
+        if matches!(kind, SettingKind::Truth) { Some(value.truthy()) } else { value.as_bool() }
     }
 }
 
 macro_rules! integers {
     ($($type:ty),+) => {$(
         impl Typed for $type {
-            fn read(value: &Value, kind: Kind, _: &Path) -> Option<Self> {
+            fn read(value: &Value, kind: SettingKind, _: &Path) -> Option<Self> {
                 let (min, max) = match kind {
-                    Kind::Integer { min, max, .. } | Kind::Time { min, max, .. } => (min, max),
-                    Kind::Port => (0, i64::from(u16::MAX)),
+                    SettingKind::Integer { min, max, .. } | SettingKind::Time { min, max, .. } => (min, max),
+                    SettingKind::Port => (0, i64::from(u16::MAX)),
                     _ => return None,
                 };
                 let number = value.as_i64().filter(|number| (min..=max).contains(number))?;
@@ -42,25 +42,25 @@ integers!(u16, u32, u64, usize, i64);
 
 impl Typed for Duration {
     #[expect(clippy::cast_precision_loss, reason = "bounds are far below 2^53")]
-    fn read(value: &Value, kind: Kind, _: &Path) -> Option<Self> {
-        let Kind::Time { seconds, min, max, .. } = kind else { return None };
+    fn read(value: &Value, kind: SettingKind, _: &Path) -> Option<Self> {
+        let SettingKind::Time { seconds, min, max, .. } = kind else { return None };
         let number = value.as_f64().filter(|number| (min as f64..=max as f64).contains(number))?;
         Self::try_from_secs_f64(number * seconds).ok()
     }
 }
 
 impl Typed for String {
-    fn read(value: &Value, kind: Kind, _: &Path) -> Option<Self> {
+    fn read(value: &Value, kind: SettingKind, _: &Path) -> Option<Self> {
         let text = scalar_text(value)?;
         match kind {
-            Kind::Choice(words) if !words.contains(&text.as_str()) => None,
+            SettingKind::Choice(words) if !words.contains(&text.as_str()) => None,
             _ => Some(text),
         }
     }
 }
 
 impl Typed for PathBuf {
-    fn read(value: &Value, _: Kind, dir: &Path) -> Option<Self> {
+    fn read(value: &Value, _: SettingKind, dir: &Path) -> Option<Self> {
         let text = value.text().filter(|text| !text.is_empty())?;
         // A log service is configured as a URL.
         Some(if text.contains("://") { Self::from(text) } else { dir.join(text) })
@@ -68,13 +68,13 @@ impl Typed for PathBuf {
 }
 
 impl Typed for Vec<String> {
-    fn read(value: &Value, _: Kind, _: &Path) -> Option<Self> {
+    fn read(value: &Value, _: SettingKind, _: &Path) -> Option<Self> {
         texts(value)
     }
 }
 
 impl Typed for Folders {
-    fn read(value: &Value, _: Kind, _: &Path) -> Option<Self> {
+    fn read(value: &Value, _: SettingKind, _: &Path) -> Option<Self> {
         let folders = |list: &Value| if list.is_nil() { Some(Vec::new()) } else { texts(list) };
         value.entries()?.iter().map(|(name, list)| Some((scalar_text(name)?, folders(list)?))).collect()
     }
@@ -82,7 +82,7 @@ impl Typed for Folders {
 
 /// Its reader checks the value.
 impl Typed for Value {
-    fn read(value: &Value, _: Kind, _: &Path) -> Option<Self> {
+    fn read(value: &Value, _: SettingKind, _: &Path) -> Option<Self> {
         Some(value.clone())
     }
 }
@@ -103,7 +103,7 @@ fn texts(value: &Value) -> Option<Vec<String>> {
 }
 
 /// Describes the values of this kind, as the end of "must be".
-impl fmt::Display for Kind {
+impl fmt::Display for SettingKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let range = |f: &mut fmt::Formatter<'_>, min: i64, max: i64| match max {
             i64::MAX => write!(f, ", {min} or more"),

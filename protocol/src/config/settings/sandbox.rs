@@ -18,7 +18,7 @@ settings! { AREA = "Sandbox (see docs/sandbox.md)";
     /// User that modules run as; without it, the sandbox's own where the minion is root.
     SANDBOX_USER: Value = any("sandbox:user", minion(NONE));
     /// Refuse to run modules where the kernel lacks a part of the second wall.
-    SANDBOX_REQUIRE_SECOND_WALL: Value = setting("sandbox:require_second_wall", minion("false"), Kind::Boolean);
+    SANDBOX_REQUIRE_SECOND_WALL: Value = setting("sandbox:require_second_wall", minion("false"), SettingKind::Boolean);
     /// Time after which a process that runs modules ends when it has nothing to do.
     SANDBOX_EXECUTOR_IDLE: Value = span("sandbox:executor_idle", "60s");
     /// Jobs that compute at a time; without it 16, or four for each core where that is more. In an entry of `modules`: of that module.
@@ -72,9 +72,9 @@ const fn count(name: &'static str, default: &'static str, range: RangeInclusive<
 }
 
 const fn size(name: &'static str, default: &'static str, range: RangeInclusive<u64>) -> Setting<Value> {
-    setting(name, minion(default), Kind::Size { min: *range.start(), max: *range.end() })
+    setting(name, minion(default), SettingKind::Size { min: *range.start(), max: *range.end() })
 }
 
 const fn span(name: &'static str, default: &'static str) -> Setting<Value> {
-    setting(name, minion(default), Kind::Span)
+    setting(name, minion(default), SettingKind::Span)
 }

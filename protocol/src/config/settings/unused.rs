@@ -6,7 +6,7 @@ settings! { AREA = "Accepted without effect";
     /// IPv6 is used where an address says so.
     IPV6: Value = any("ipv6", both("null")).unused();
     /// Nothing is logged to this file.
-    KEY_LOGFILE: Value = setting("key_logfile", master("/var/log/salt/key"), Kind::Path).unused();
+    KEY_LOGFILE: Value = setting("key_logfile", master("/var/log/salt/key"), SettingKind::Path).unused();
     /// Sockets are always Unix sockets.
     IPC_MODE: Value = any("ipc_mode", both("ipc")).unused();
     /// The master has no worker processes.
@@ -102,5 +102,5 @@ settings! { AREA = "Accepted without effect";
     /// Python's programs write it; it is not read.
     MASTER_URI: Value = any("master_uri", minion(NONE)).unused();
     /// Path that is derived from `cachedir` where it is not set.
-    EXTENSION_MODULES: Value = setting("extension_modules", both(NONE), Kind::Path).unused();
+    EXTENSION_MODULES: Value = setting("extension_modules", both(NONE), SettingKind::Path).unused();
 }

@@ -2,7 +2,6 @@
 //! imports only what its WIT imports.
 
 use std::fs;
-use std::path::{Path, PathBuf};
 
 use wasmparser::{ComponentExternalKind, Parser, Payload};
 
@@ -22,7 +21,7 @@ const REQUIREMENTS: &str = "componentize-py==0.25.1 \
     --hash=sha256:8623cd8cab8453cb0cd8bf03f3c7103420d06f2f3d360186a280a70a1ca5e89f \
     --hash=sha256:7b6a87c520358166843af0daa86d2312d7af4cbcbbf1e598951085cf7f2991ca\n";
 /// The component's entry point, which imports `module.py`.
-const ENTRY: &str = include_str!("python/entry.py");
+const ENTRY: &str = include_str!("entry.py");
 /// Starts componentize-py without the user's own packages and settings.
 const START: &str =
     "import sys; sys.path.insert(0, sys.argv.pop(1)); from componentize_py import script; sys.exit(script())";
@@ -32,19 +31,15 @@ impl Language for Python {
         "Python"
     }
 
-    fn project_file(&self, dir: &Path) -> Option<PathBuf> {
-        Some(dir.join(MAIN)).filter(|path| path.is_file())
-    }
-
     fn looks_for(&self) -> &'static str {
         MAIN
     }
 
     fn template(&self) -> &'static [(&'static str, &'static str)] {
         &[
-            (MAIN, include_str!("../../templates/python/module.py.in")),
-            ("greeting.py", include_str!("../../templates/python/greeting.py.in")),
-            ("test_greeting.py", include_str!("../../templates/python/test_greeting.py.in")),
+            (MAIN, include_str!("../../../templates/python/module.py.in")),
+            ("greeting.py", include_str!("../../../templates/python/greeting.py.in")),
+            ("test_greeting.py", include_str!("../../../templates/python/test_greeting.py.in")),
             (".gitignore", "__pycache__/\n*.wasm\n"),
         ]
     }

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use wit_parser::{WorldItem, WorldKey};
 
@@ -22,13 +22,13 @@ const SIZE: &str = "25 MB to fetch, 45 MB on disk";
 /// The packages for npm. componentize-js depends on jco and weval, 315 MB, for what wit-component does here and for an
 /// unused mode. Stubs of a few lines replace them.
 const PACKAGES: [(&str, &str); 7] = [
-    ("package.json", include_str!("js/package.json")),
-    ("package-lock.json", include_str!("js/package-lock.json")),
-    ("build.mjs", include_str!("js/build.mjs")),
-    ("jco/package.json", include_str!("js/jco/package.json")),
-    ("jco/index.js", include_str!("js/jco/index.js")),
-    ("weval/package.json", include_str!("js/weval/package.json")),
-    ("weval/index.js", include_str!("js/weval/index.js")),
+    ("package.json", include_str!("package.json")),
+    ("package-lock.json", include_str!("package-lock.json")),
+    ("build.mjs", include_str!("build.mjs")),
+    ("jco/package.json", include_str!("jco/package.json")),
+    ("jco/index.js", include_str!("jco/index.js")),
+    ("weval/package.json", include_str!("weval/package.json")),
+    ("weval/index.js", include_str!("weval/index.js")),
 ];
 /// Upper bound on the files of a module's WIT.
 const MAX_FILES: usize = 1_000;
@@ -42,20 +42,16 @@ impl Language for Js {
         "JavaScript"
     }
 
-    fn project_file(&self, dir: &Path) -> Option<PathBuf> {
-        Some(dir.join(MAIN)).filter(|path| path.is_file())
-    }
-
     fn looks_for(&self) -> &'static str {
         MAIN
     }
 
     fn template(&self) -> &'static [(&'static str, &'static str)] {
         &[
-            (MAIN, include_str!("../../templates/js/module.js.in")),
-            ("greeting.js", include_str!("../../templates/js/greeting.js.in")),
-            ("greeting.test.js", include_str!("../../templates/js/greeting.test.js.in")),
-            ("package.json", include_str!("../../templates/js/package.json.in")),
+            (MAIN, include_str!("../../../templates/js/module.js.in")),
+            ("greeting.js", include_str!("../../../templates/js/greeting.js.in")),
+            ("greeting.test.js", include_str!("../../../templates/js/greeting.test.js.in")),
+            ("package.json", include_str!("../../../templates/js/package.json.in")),
             (".gitignore", "node_modules/\n*.wasm\n"),
         ]
     }
@@ -139,7 +135,7 @@ fn entry_of(wit: &Wit) -> String {
         Some(log) => entry.push_str(&format!("import {{ write }} from '{log}';\n")),
         None => entry.push_str("const write = () => {};\n"),
     }
-    entry.push_str(include_str!("js/entry.js"));
+    entry.push_str(include_str!("entry.js"));
     for (key, item) in &world.exports {
         let (name, value) = match item {
             WorldItem::Function(function) => {
