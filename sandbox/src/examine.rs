@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 use brine_component::ModuleInfo;
 use nix::sys::resource::{UsageWho, getrusage};
 
-use crate::cache::described;
-use crate::compile::{CompileError, Compiler};
-use crate::{CompileLimits, user};
+use crate::CompileLimits;
+use crate::kernel::cache::described;
+use crate::kernel::compile::{CompileError, Compiler};
+use crate::kernel::user;
 
 /// The cost of compiling a module.
 #[derive(Debug, Clone, PartialEq, Eq)]

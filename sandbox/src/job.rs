@@ -9,14 +9,14 @@ use brine_sandbox_wire::{FailKind, JobContext, Limits, Outcome, Sha256Hex, Usage
 use rmpv::Value;
 use tokio::sync::oneshot;
 
-use crate::admission::{Concurrency, Jobs, Pace, Place, Request};
-use crate::broker::Caller;
-use crate::executors::{ExecutorSet, Stay};
-use crate::link::{CallEnd, PATIENCE, Ticket, grace};
+use crate::kernel::admission::{Concurrency, Jobs, Pace, Place, Request};
+use crate::kernel::broker::Caller;
+use crate::kernel::executors::{ExecutorSet, Stay};
+use crate::kernel::link::{CallEnd, PATIENCE, Ticket, grace};
+use crate::kernel::trim::Trim;
+use crate::kernel::value;
 use crate::policy::Granted;
 use crate::store::{Entry, Store};
-use crate::trim::Trim;
-use crate::value;
 
 /// Upper bound on the names in an error.
 const MAX_NAMES: usize = 40;

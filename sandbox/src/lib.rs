@@ -21,40 +21,22 @@
 //! - `value.rs`    MessagePack from an executor, checked against bounds before it is built
 //! - `sentence.rs` lists of names in messages
 
-mod admission;
-mod broker;
-mod cache;
-mod cgroup;
-mod compile;
-mod directories;
 mod examine;
-mod executors;
 mod job;
-mod lanes;
-mod link;
-mod memory;
-mod name;
+mod kernel;
 mod policy;
-mod process;
 mod report;
 mod sandbox;
 mod sentence;
 mod settings;
 mod signature;
-mod spawn;
 mod store;
-mod supervisor;
-mod suspects;
 #[cfg(test)]
 mod testing;
-mod trim;
-mod user;
-mod value;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use admission::Concurrency;
 pub use brine_capabilities::hosts::{Host as NetworkHost, plain as plain_address};
 pub use brine_capabilities::ops::*;
 pub use brine_capabilities::{
@@ -63,12 +45,15 @@ pub use brine_capabilities::{
 };
 pub use brine_component::{Function, ModuleInfo, Param, Rest, signature};
 pub use brine_sandbox_wire::{ByteBuf, FailKind, HostError, JobContext, Limits, LogLevel, Sha256Hex, Usage};
-pub use broker::{Broker, Caller, Remedy, check, check_host};
-pub use cgroup::program_groups;
 pub use examine::{Compiled, examine};
 pub use job::JobOutcome;
-pub use lanes::{Lanes, OneEach, SMALL_MODULE};
-pub use name::{BadName, ModuleName};
+pub use kernel::admission::Concurrency;
+pub use kernel::broker::{Broker, Caller, Remedy, check, check_host};
+pub use kernel::cgroup::program_groups;
+pub use kernel::compile::CompileLimits;
+pub use kernel::lanes::{Lanes, OneEach, SMALL_MODULE};
+pub use kernel::name::{BadName, ModuleName};
+pub use kernel::supervisor::Restarts;
 pub use policy::always as always_granted;
 pub use policy::{
     Entry, Granted, LimitChanges, ModuleGrants, Policy, Quorum, Refused, Revoked, Rules, Signer, Signers, Subject,
@@ -77,7 +62,6 @@ pub use sandbox::{Reloaded, Removed, Sandbox, StartError};
 pub use settings::{Settings, SettingsError, others_may_write};
 pub use signature::{KeyId, MAX_SIGNATURE, MAX_SIGNERS, SignatureError, SigningKey};
 pub use store::{ApproveError, Held, InstallError, Installed, Module, RemoveError, RollbackError, Synced, SyncedFrom};
-pub use supervisor::Restarts;
 
 /// The sandbox's programs, folders and limits.
 #[derive(Debug, Clone)]
@@ -113,26 +97,4 @@ pub struct SandboxConfig {
     pub user: Option<String>,
     /// Whether to refuse to start if the second wall is incomplete.
     pub require_second_wall: bool,
-}
-
-/// The limits of one compilation. The engine itself has none there.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CompileLimits {
-    /// Size of a module in bytes, checked before the compiler starts.
-    pub module: u64,
-    /// Bytes of address space. An interpreter of 18 MB needs 400 MB.
-    pub memory: u64,
-    /// Seconds of CPU time. An interpreter of 18 MB needs 11 to 15 s on a fast, idle processor; the default suffices
-    /// for a processor four times as slow.
-    pub cpu_s: u64,
-    /// Bytes of compiled code.
-    pub file: u64,
-    /// Wall-clock time. It allows for a busy host, because the compiler runs at low priority.
-    pub wall: Duration,
-}
-
-impl Default for CompileLimits {
-    fn default() -> Self {
-        Self { module: 32 << 20, memory: 1 << 30, cpu_s: 60, file: 128 << 20, wall: Duration::from_secs(300) }
-    }
 }

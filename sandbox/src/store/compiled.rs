@@ -8,8 +8,8 @@ use brine_sandbox_wire::Sha256Hex;
 use bytes::Bytes;
 
 use super::{Entry, InstallError, Shelf, Store, hash, off_thread};
-use crate::cache::{self, CacheError, PutError};
-use crate::compile::CompileError;
+use crate::kernel::cache::{self, CacheError, PutError};
+use crate::kernel::compile::CompileError;
 use crate::{ModuleName, SMALL_MODULE};
 
 impl Store {

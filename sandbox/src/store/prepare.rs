@@ -9,7 +9,7 @@ use super::decisions::Seen;
 use super::held::Why;
 use super::{Decided, Entry, Files, Held, InstallError, Module, Store, executor_key, hash, off_thread};
 use crate::ModuleName;
-use crate::admission::History;
+use crate::kernel::admission::History;
 use crate::policy::{Policy, Subject};
 use crate::signature::{self, KeyId, Signed};
 

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use brine_sandbox_wire::Sha256Hex;
 
-use crate::ModuleName;
+use crate::kernel::name::ModuleName;
 
 /// Deaths during a load before a content is no longer loaded. A single death may have another cause: a guest that ran
 /// meanwhile, or the kernel short of memory.

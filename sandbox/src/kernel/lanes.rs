@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{OwnedMutexGuard, Semaphore, SemaphorePermit};
 
-use crate::ModuleName;
+use crate::kernel::name::ModuleName;
 
 /// Largest size of a small component in bytes: far above the output of native-code compilers for one module's source
 /// (the standard modules have 30 to 300 KB), far below an interpreter with a module in it (10 MB and more).

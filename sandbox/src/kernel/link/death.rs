@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::{Call, CallEnd, Link};
-use crate::suspects::Content;
+use crate::kernel::suspects::Content;
 
 /// The result of an executor's death.
 #[derive(Debug)]

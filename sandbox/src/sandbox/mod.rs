@@ -20,19 +20,19 @@ use rmpv::Value;
 use tokio::sync::{Mutex, Semaphore};
 use tokio::task::JoinSet;
 
-use crate::admission::{Bounds, Jobs, PULSE};
-use crate::cache::{Cache, own_folder};
-use crate::cgroup::Groups;
-use crate::compile::Compiler;
-use crate::executors::ExecutorSet;
 use crate::job::Runner;
-use crate::process::{Living, Program};
+use crate::kernel::admission::{Bounds, Jobs, PULSE};
+use crate::kernel::cache::{Cache, own_folder};
+use crate::kernel::cgroup::Groups;
+use crate::kernel::compile::Compiler;
+use crate::kernel::executors::ExecutorSet;
+use crate::kernel::process::{Living, Program};
+use crate::kernel::supervisor::{Parts, Restarts};
+use crate::kernel::trim::Trim;
+use crate::kernel::user;
 use crate::report;
 use crate::signature::MAX_SIGNATURE;
 use crate::store::{ApproveError, Held, RollbackError, Store};
-use crate::supervisor::{Parts, Restarts};
-use crate::trim::Trim;
-use crate::user;
 use late::Late;
 pub use reload::Reloaded;
 

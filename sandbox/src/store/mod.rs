@@ -28,9 +28,9 @@ use brine_component::ModuleInfo;
 use brine_sandbox_wire::Sha256Hex;
 use bytes::Bytes;
 
-use crate::admission::History;
-use crate::cache::{self, Cache};
-use crate::compile::Compiler;
+use crate::kernel::admission::History;
+use crate::kernel::cache::{self, Cache};
+use crate::kernel::compile::Compiler;
 use crate::policy::{ModuleGrants, Policy, Refused, Subject};
 use crate::signature::{KeyId, StandardKey};
 use crate::{Lanes, ModuleName};

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use brine_sandbox_wire::ToExecutor;
 
 use super::Link;
-use crate::admission::SMALL;
+use crate::kernel::admission::SMALL;
 
 impl Link {
     /// Returns the admission number of a call.

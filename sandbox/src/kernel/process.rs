@@ -15,9 +15,9 @@ use brine_sandbox_wire::{Connection, DirectGrants, FromExecutor, Receiver, Sende
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::process::{Child, ChildStderr};
 
-use crate::cgroup::{Bounds, Group, Groups};
-use crate::spawn::{Start, spawn};
-use crate::user::{self, User};
+use crate::kernel::cgroup::{Bounds, Group, Groups};
+use crate::kernel::spawn::{Start, spawn};
+use crate::kernel::user::{self, User};
 
 /// Time from the start to `Ready`. It takes milliseconds, longer on a machine that swaps.
 const READY: Duration = Duration::from_secs(10);
@@ -203,7 +203,7 @@ async fn spec(program: &Program, direct: &DirectGrants, user: Option<&User>) -> 
     let mut left_out = Vec::new();
     for directory in &direct.directories {
         let path = &directory.path;
-        match crate::directories::why_left_out(path).await {
+        match crate::kernel::directories::why_left_out(path).await {
             None => spec.directories.push(Grant { path: path.clone(), writable: directory.writable }),
             Some(why) => left_out.push(format!("the granted directory {path} {why}: it is left out")),
         }

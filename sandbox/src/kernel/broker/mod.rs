@@ -23,7 +23,7 @@ use rmpv::Value;
 pub(crate) use answer::cut_down;
 pub use check::{check, check_host};
 
-use crate::ModuleName;
+use crate::kernel::name::ModuleName;
 
 /// The caller of a request, as recorded by the minion when it started the call.
 #[derive(Debug, Clone)]

@@ -16,9 +16,8 @@ use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 use tokio::io::AsyncReadExt;
 use tokio::process::Child;
 
-use crate::CompileLimits;
-use crate::spawn::{Start, spawn};
-use crate::user::User;
+use crate::kernel::spawn::{Start, spawn};
+use crate::kernel::user::User;
 
 /// Upper bound on the bytes kept of the compiler's error message, which is one line.
 const MAX_WORDS: usize = 4 * 1024;
@@ -35,6 +34,28 @@ pub(crate) enum CompileError {
     /// The compiler or this host is at fault.
     #[error("{0}")]
     Failed(String),
+}
+
+/// The limits of one compilation. The engine itself has none there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CompileLimits {
+    /// Size of a module in bytes, checked before the compiler starts.
+    pub module: u64,
+    /// Bytes of address space. An interpreter of 18 MB needs 400 MB.
+    pub memory: u64,
+    /// Seconds of CPU time. An interpreter of 18 MB needs 11 to 15 s on a fast, idle processor; the default suffices
+    /// for a processor four times as slow.
+    pub cpu_s: u64,
+    /// Bytes of compiled code.
+    pub file: u64,
+    /// Wall-clock time. It allows for a busy host, because the compiler runs at low priority.
+    pub wall: Duration,
+}
+
+impl Default for CompileLimits {
+    fn default() -> Self {
+        Self { module: 32 << 20, memory: 1 << 30, cpu_s: 60, file: 128 << 20, wall: Duration::from_secs(300) }
+    }
 }
 
 #[derive(Debug)]

@@ -21,7 +21,7 @@ use std::time::Instant;
 use brine_sandbox_wire::{JobContext, Usage};
 use tokio::sync::{oneshot, watch};
 
-use crate::ModuleName;
+use crate::kernel::name::ModuleName;
 pub(crate) use history::{Expect, History, Pace};
 pub(crate) use memory::SMALL;
 use memory::{Lease, Memory};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use brine_sandbox_wire::JobContext;
 
-use crate::ModuleName;
+use crate::kernel::name::ModuleName;
 
 /// Waiting calls by requester and module. Admission bounds its length.
 #[derive(Default)]

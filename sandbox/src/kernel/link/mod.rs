@@ -23,11 +23,11 @@ use brine_sandbox_wire::{
 use tokio::sync::{Notify, OnceCell, oneshot, watch};
 use tokio::task::JoinSet;
 
-use crate::admission::Jobs;
-use crate::broker::{self, Broker, Caller};
+use crate::kernel::admission::Jobs;
+use crate::kernel::broker::{self, Broker, Caller};
+use crate::kernel::suspects::Suspects;
+use crate::kernel::value;
 use crate::store::{Entry, Store};
-use crate::suspects::Suspects;
-use crate::value;
 pub(crate) use death::Remains;
 
 /// Time to load a module, which is mapping a file.

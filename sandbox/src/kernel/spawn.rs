@@ -12,7 +12,7 @@ use tokio::process::{Child, Command};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use crate::user::User;
+use crate::kernel::user::User;
 
 /// A program of the sandbox and how to start it. It gets nothing but its arguments and one end of a socket pair.
 #[derive(Debug)]

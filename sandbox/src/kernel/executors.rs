@@ -11,11 +11,11 @@ use std::time::Duration;
 use brine_sandbox_wire::{DirectGrants, Sha256Hex};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::ModuleName;
-use crate::directories::Reach;
-use crate::link::Link;
-use crate::supervisor::{Executor, Lease, NoExecutor, Parts};
-use crate::suspects::{Content, Standing};
+use crate::kernel::directories::Reach;
+use crate::kernel::link::Link;
+use crate::kernel::name::ModuleName;
+use crate::kernel::supervisor::{Executor, Lease, NoExecutor, Parts};
+use crate::kernel::suspects::{Content, Standing};
 
 /// Processes with direct grants at once: each costs some MB and has walls of its own. A new one takes the place of an
 /// idle one.

@@ -68,7 +68,7 @@ async fn taken(limits: Limits) -> Taken {
 }
 
 fn no_jobs() -> Arc<Jobs> {
-    let bounds = crate::admission::Bounds { max_running: 1, max_waiting: 0, max_queued: 0, memory: 1 << 30 };
+    let bounds = crate::kernel::admission::Bounds { max_running: 1, max_waiting: 0, max_queued: 0, memory: 1 << 30 };
     Arc::new(Jobs::new(bounds))
 }
 
@@ -78,7 +78,7 @@ fn entry() -> Entry {
 
 fn entry_of(content: u8) -> Entry {
     let sha256 = Sha256Hex::from([content; 32]);
-    let name: crate::ModuleName = "mine".parse().unwrap();
+    let name: crate::kernel::name::ModuleName = "mine".parse().unwrap();
     let imports = vec!["brine:host/grains@1.0.0".to_owned()];
     let grants = Policy::default()
         .decide(&crate::Subject { name: &name, standard: false, sha256, signers: &[] }, &imports, &["f"])
@@ -277,8 +277,8 @@ async fn only_what_was_read_had_begun() {
     assert!(matches!(it.end.await.unwrap(), CallEnd::Died(_)));
     assert!(matches!(end.await.unwrap(), CallEnd::NotBegun(_)));
     let standing = |content: u8| it.link.suspects.standing(&entry.name, Sha256Hex::from([content; 32]));
-    assert_eq!(standing(1), Ok(crate::suspects::Standing::Convicted));
-    assert_eq!(standing(2), Ok(crate::suspects::Standing::Trusted));
+    assert_eq!(standing(1), Ok(crate::kernel::suspects::Standing::Convicted));
+    assert_eq!(standing(2), Ok(crate::kernel::suspects::Standing::Trusted));
 }
 
 /// Returns an executor that can be asked to load modules.

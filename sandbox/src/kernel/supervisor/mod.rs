@@ -13,12 +13,12 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::admission::Jobs;
-use crate::broker::Broker;
-use crate::link::{Link, Remains};
-use crate::process::{self, Process, Program};
+use crate::kernel::admission::Jobs;
+use crate::kernel::broker::Broker;
+use crate::kernel::link::{Link, Remains};
+use crate::kernel::process::{self, Process, Program};
+use crate::kernel::suspects::{Paused, Suspects};
 use crate::store::{Entry, Store};
-use crate::suspects::{Paused, Suspects};
 
 /// How often a dead executor is restarted.
 ///
@@ -57,7 +57,7 @@ const STARTING: Duration = Duration::from_secs(10);
 /// Time to read the rest of the socket after the process has ended.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 /// The result of [`Link::serve`] for an ordinary end of the connection. The exit status then says more.
-const CLOSED: &str = crate::link::CLOSED;
+const CLOSED: &str = crate::kernel::link::CLOSED;
 
 /// The parts that all executors share.
 #[derive(Clone)]
