@@ -22,10 +22,10 @@
 //! - `sentence.rs` lists of names in messages
 
 mod examine;
-mod job;
 mod kernel;
 mod policy;
 mod report;
+mod resolve;
 mod sandbox;
 mod sentence;
 mod settings;
@@ -46,13 +46,13 @@ pub use brine_capabilities::{
 pub use brine_component::{Function, ModuleInfo, Param, Rest, signature};
 pub use brine_sandbox_wire::{ByteBuf, FailKind, HostError, JobContext, Limits, LogLevel, Sha256Hex, Usage};
 pub use examine::{Compiled, examine};
-pub use job::JobOutcome;
 pub use kernel::admission::Concurrency;
 pub use kernel::broker::{Broker, Caller, Remedy, check, check_host};
 pub use kernel::cgroup::program_groups;
 pub use kernel::compile::CompileLimits;
 pub use kernel::lanes::{Lanes, OneEach, SMALL_MODULE};
 pub use kernel::name::{BadName, ModuleName};
+pub use kernel::run::JobOutcome;
 pub use kernel::supervisor::Restarts;
 pub use policy::always as always_granted;
 pub use policy::{

@@ -46,6 +46,17 @@ impl std::borrow::Borrow<str> for ModuleName {
     }
 }
 
+/// Quotes a name from a job for a message: bounded in length, with hidden characters made visible.
+pub(crate) fn quoted(name: &str) -> String {
+    format!("'{}'", shown(name))
+}
+
+/// Like [`quoted`], without the quotes.
+pub(crate) fn shown(name: &str) -> String {
+    const MAX: usize = 100;
+    brine_text::short(name, MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -59,5 +70,11 @@ mod tests {
         {
             assert!(bad.parse::<ModuleName>().is_err(), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn names_in_messages_are_bounded() {
+        assert_eq!(quoted("a\nb\u{202e}"), "'a\\nb\\u202e'");
+        assert_eq!(quoted(&"x".repeat(200)).chars().count(), 103);
     }
 }

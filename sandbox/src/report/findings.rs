@@ -98,7 +98,7 @@ fn of_binding(path: &str, entry: &Entry, module: &crate::store::Entry, findings:
     if entry.sha256.is_some_and(|bound| bound != now) {
         findings.push(format!(
             "{path}:sha256: module {} is {now} now, and the grants here do not count for it",
-            module.name
+            module.name()
         ));
     }
 }

@@ -67,10 +67,10 @@ fn list(store: &Store) -> Value {
             ("missing", Value::from(!missing(&store.policy(), entry).is_empty())),
             ("usable", Value::from(true)),
         ]);
-        if !entry.standard {
-            add(&mut what, updates::of(store, &entry.name, &module.origin, &synced));
+        if !entry.is_standard() {
+            add(&mut what, updates::of(store, entry.name(), &module.origin, &synced));
         }
-        modules.insert(entry.name.to_string(), what);
+        modules.insert(entry.name().to_string(), what);
     }
     let left_out = store.all_left_out();
     let refused = store.refused();
@@ -107,8 +107,8 @@ fn show(store: &Store, base: &Limits, name: &str) -> Value {
         };
     };
     let (module, policy) = (&entry.module, &*store.policy());
-    let limits = policy.limits(base, &entry.name, entry.standard, "", None);
-    let concurrency = policy.concurrency(&entry.name);
+    let limits = policy.limits(base, entry.name(), entry.is_standard(), "", None);
+    let concurrency = policy.concurrency(entry.name());
     let count = |count: Option<usize>| count.map_or(Value::Nil, |count| Value::from(count as u64));
     let mut shown = map([
         ("name", Value::from(name)),
@@ -127,9 +127,9 @@ fn show(store: &Store, base: &Limits, name: &str) -> Value {
         ("max_queued", count(concurrency.max_queued)),
         ("notes", texts(module.info.notes.iter().cloned())),
     ]);
-    if !entry.standard {
+    if !entry.is_standard() {
         let synced = Synced::read(store.folder().path());
-        let mut more = updates::of(store, &entry.name, &module.origin, &synced);
+        let mut more = updates::of(store, entry.name(), &module.origin, &synced);
         more.retain(|(key, _)| *key != "held");
         more.push(("approved", updates::approval(store, &entry)));
         more.extend(held.map(|held| ("held", held)));
@@ -174,9 +174,9 @@ fn has(entry: &Entry) -> Value {
                 general = granted;
                 continue;
             }
-            (None, Some(function)) => format!("{}.{function}", entry.name),
+            (None, Some(function)) => format!("{}.{function}", entry.name()),
             (Some(master), None) => format!("for the master {master}"),
-            (Some(master), Some(function)) => format!("{}.{function} for the master {master}", entry.name),
+            (Some(master), Some(function)) => format!("{}.{function} for the master {master}", entry.name()),
         };
         if granted != general {
             others.push((Value::from(what), granted));

@@ -20,17 +20,18 @@ use rmpv::Value;
 use tokio::sync::{Mutex, Semaphore};
 use tokio::task::JoinSet;
 
-use crate::job::Runner;
 use crate::kernel::admission::{Bounds, Jobs, PULSE};
 use crate::kernel::cache::{Cache, own_folder};
 use crate::kernel::cgroup::Groups;
 use crate::kernel::compile::Compiler;
 use crate::kernel::executors::ExecutorSet;
 use crate::kernel::process::{Living, Program};
+use crate::kernel::run::Runner;
 use crate::kernel::supervisor::{Parts, Restarts};
 use crate::kernel::trim::Trim;
 use crate::kernel::user;
 use crate::report;
+use crate::resolve::Resolver;
 use crate::signature::MAX_SIGNATURE;
 use crate::store::{ApproveError, Held, RollbackError, Store};
 use late::Late;
@@ -162,7 +163,7 @@ impl Sandbox {
                 living: living.clone(),
             },
             restarts,
-            store: Arc::clone(&store),
+            source: Arc::<Store>::clone(&store),
             broker,
             suspects: Arc::default(),
             jobs: Arc::clone(&jobs),
@@ -303,19 +304,19 @@ impl Sandbox {
         if let Some(settled) = self.inner.settled(fun) {
             settled.await;
         }
-        self.inner.runner().run(job, fun, args, kwargs).await
+        self.inner.resolver().run(job, fun, args, kwargs).await
     }
 
     /// Calls a function for a running instance: in a separate instance, with the grants of its own module. The call
     /// holds no turn, has the caller's remaining time, and ends when the future is dropped or the job is killed. Its
     /// usage counts for the caller. Every failure is an outcome.
     pub async fn call(&self, caller: &Caller, fun: &str, args: Vec<Value>, kwargs: Vec<(String, Value)>) -> JobOutcome {
-        self.inner.runner().nested(caller, fun, args, kwargs).await
+        self.inner.resolver().nested(caller, fun, args, kwargs).await
     }
 
     /// Checks whether a job of this function is expected to be short, from its past calls.
     pub fn is_short(&self, fun: &str) -> bool {
-        self.inner.runner().is_short(fun)
+        self.inner.resolver().is_short(fun)
     }
 
     /// Ends the jobs with this id, queued ones included. Returns their number.
@@ -397,13 +398,12 @@ impl Inner {
         }
     }
 
-    fn runner(&self) -> Runner<'_> {
-        Runner {
+    fn resolver(&self) -> Resolver<'_> {
+        Resolver {
             store: &self.store,
-            executors: &self.executors,
             jobs: &self.jobs,
             limits: self.limits.load_full(),
-            trim: &self.trim,
+            runner: Runner { source: &*self.store, executors: &self.executors, jobs: &self.jobs, trim: &self.trim },
         }
     }
 }

@@ -28,9 +28,9 @@ use brine_component::ModuleInfo;
 use brine_sandbox_wire::Sha256Hex;
 use bytes::Bytes;
 
-use crate::kernel::admission::History;
 use crate::kernel::cache::{self, Cache};
 use crate::kernel::compile::Compiler;
+use crate::kernel::loadable::Loadable;
 use crate::policy::{ModuleGrants, Policy, Refused, Subject};
 use crate::signature::{KeyId, StandardKey};
 use crate::{Lanes, ModuleName};
@@ -65,58 +65,37 @@ pub struct Module {
 /// A module and its state in the sandbox.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    pub(crate) name: ModuleName,
+    /// The module as executors know it.
+    pub(crate) loadable: Arc<Loadable>,
     pub(crate) module: Arc<Module>,
-    /// The module's key in executors: its content, its name (which its descriptions contain) and the interfaces to
-    /// link.
-    pub(crate) key: Sha256Hex,
     pub(crate) grants: ModuleGrants,
-    pub(crate) standard: bool,
     /// The keys named by the policy that signed it.
     pub(crate) signers: Vec<KeyId>,
     /// The newest signing time of these keys, in seconds since 1970.
     pub(crate) signed_time: Option<u64>,
     /// The signature as it came with the component.
     pub(crate) signature: Option<Bytes>,
-    /// Statistics of its functions' past calls.
-    pub(crate) history: Arc<History>,
 }
 
 impl Entry {
+    pub(crate) fn name(&self) -> &ModuleName {
+        &self.loadable.name
+    }
+
+    /// Returns the module's key in executors.
+    pub(crate) fn key(&self) -> Sha256Hex {
+        self.loadable.key
+    }
+
+    pub(crate) fn is_standard(&self) -> bool {
+        self.loadable.standard
+    }
+
     /// Returns the module's properties that the policy decides on.
     pub(crate) fn subject(&self) -> Subject<'_> {
         let signers = &self.signers;
-        Subject { name: &self.name, standard: self.standard, sha256: self.module.sha256, signers }
+        Subject { name: self.name(), standard: self.is_standard(), sha256: self.module.sha256, signers }
     }
-}
-
-#[cfg(test)]
-impl Entry {
-    /// Returns an entry without files.
-    pub(crate) fn for_tests(name: ModuleName, module: Module, grants: ModuleGrants) -> Self {
-        Self {
-            key: executor_key(&name, module.sha256, &grants),
-            name,
-            history: Arc::new(History::new(module.info.functions.len())),
-            module: Arc::new(module),
-            grants,
-            standard: false,
-            signers: Vec::new(),
-            signed_time: None,
-            signature: None,
-        }
-    }
-}
-
-/// Returns a module's key in executors. It covers the granted interfaces, which executors link when they load the
-/// module.
-fn executor_key(name: &ModuleName, sha256: Sha256Hex, grants: &ModuleGrants) -> Sha256Hex {
-    let mut text = [sha256.bytes(), name.as_str().as_bytes()].concat();
-    for interface in grants.interfaces() {
-        text.push(0);
-        text.extend_from_slice(interface.as_bytes());
-    }
-    cache::sha256(&text)
 }
 
 pub(crate) type Table = BTreeMap<ModuleName, Arc<Entry>>;
@@ -310,8 +289,8 @@ impl Store {
         // A module that is only held also counts, and is removed when the master no longer has it.
         installed.extend(self.all_held().iter().map(|(name, held)| (name.clone(), held.module.origin.clone())));
         let table = self.table.load();
-        let usable = table.values().filter(|entry| !entry.standard);
-        installed.extend(usable.map(|entry| (entry.name.clone(), entry.module.origin.clone())));
+        let usable = table.values().filter(|entry| !entry.is_standard());
+        installed.extend(usable.map(|entry| (entry.name().clone(), entry.module.origin.clone())));
         installed.retain(|_, origin| origin != LOCAL);
         installed
     }
@@ -359,11 +338,11 @@ impl Store {
 
     /// Puts a module into the table, so that jobs call it.
     pub(crate) fn switch_in(&self, entry: &Arc<Entry>) {
-        self.all_left_out().remove(&entry.name);
-        self.refused().remove(&entry.name);
+        self.all_left_out().remove(entry.name());
+        self.refused().remove(entry.name());
         self.table.rcu(|table| {
             let mut table = Table::clone(table);
-            table.insert(entry.name.clone(), Arc::clone(entry));
+            table.insert(entry.name().clone(), Arc::clone(entry));
             table
         });
     }

@@ -25,9 +25,9 @@ use tokio::task::JoinSet;
 
 use crate::kernel::admission::Jobs;
 use crate::kernel::broker::{self, Broker, Caller};
+use crate::kernel::loadable::{CodeSource, Loadable};
 use crate::kernel::suspects::Suspects;
 use crate::kernel::value;
-use crate::store::{Entry, Store};
 pub(crate) use death::Remains;
 
 /// Time to load a module, which is mapping a file.
@@ -175,39 +175,39 @@ impl Link {
     }
 
     /// Loads the module if necessary, with code from the cache or, if that was lost, compiled again.
-    pub(crate) async fn ensure(&self, entry: &Entry, store: &Store) -> Result<(), String> {
-        self.loaded(entry, store.code(entry)).await
+    pub(crate) async fn ensure(&self, module: &Loadable, source: &dyn CodeSource) -> Result<(), String> {
+        self.loaded(module, source.code(module)).await
     }
 
     /// Loads the module with this code if necessary.
     pub(crate) async fn loaded(
         &self,
-        entry: &Entry,
+        module: &Loadable,
         code: impl Future<Output = Result<std::fs::File, String>>,
     ) -> Result<(), String> {
-        if let Some(why) = self.suspects.set_aside(entry.key) {
-            return Err(format!("module {} is not available: {why}", entry.name));
+        if let Some(why) = self.suspects.set_aside(module.key) {
+            return Err(format!("module {} is not available: {why}", module.name));
         }
-        let cell = Arc::clone(self.state().modules.entry(entry.key).or_default());
-        cell.get_or_try_init(|| async { self.load(entry, code.await?).await }).await.copied()
+        let cell = Arc::clone(self.state().modules.entry(module.key).or_default());
+        cell.get_or_try_init(|| async { self.load(module, code.await?).await }).await.copied()
     }
 
-    async fn load(&self, entry: &Entry, code: std::fs::File) -> Result<(), String> {
-        let module = entry.key;
+    async fn load(&self, module: &Loadable, code: std::fs::File) -> Result<(), String> {
+        let key = module.key;
         let (sender, receiver) = oneshot::channel();
         {
             let mut state = self.state();
             if let Some(why) = &state.died {
                 return Err(format!("the executor {why}"));
             }
-            state.loading.insert(module, sender);
+            state.loading.insert(key, sender);
         }
-        let imports_granted = Some(entry.grants.interfaces().map(str::to_owned).collect());
-        let load = ToExecutor::Load { module, name: entry.name.to_string(), imports_granted };
+        let imports_granted = Some(module.interfaces.clone());
+        let load = ToExecutor::Load { module: key, name: module.name.to_string(), imports_granted };
         let conversation = async {
             let sent = std::pin::pin!(async {
                 let mut sender = self.sender.lock().await;
-                self.state().sent.push_back(module);
+                self.state().sent.push_back(key);
                 sender.send_with_file(&load, code.into()).await
             });
             let sent = self.taken(sent).await;
@@ -217,7 +217,7 @@ impl Link {
         match self.patiently(LOAD, std::pin::pin!(conversation)).await {
             Some(result) => result,
             None => {
-                self.state().loading.remove(&module);
+                self.state().loading.remove(&key);
                 Err(format!("the executor did not load the module within {} s", LOAD.as_secs()))
             }
         }
@@ -265,20 +265,20 @@ impl Link {
         &self,
         ticket: &Ticket,
         caller: &Caller,
-        entry: &Entry,
+        module: &Loadable,
         function: &str,
         (args, kwargs): (Vec<u8>, Vec<u8>),
         (limits, lease): (&Limits, Option<u64>),
     ) -> Result<(Vec<u8>, Vec<u8>), WireError> {
         let run = Box::new(Run {
             call: ticket.call,
-            module: entry.key,
+            module: module.key,
             function: function.to_owned(),
             args,
             kwargs,
             context: JobContext::clone(&caller.job),
             limits: limits.clone(),
-            imports_granted: entry.grants.interfaces().map(str::to_owned).collect(),
+            imports_granted: module.interfaces.clone(),
             direct: caller.grants.direct.clone(),
         });
         let message = match lease {

@@ -8,7 +8,6 @@ use rmpv::Value;
 
 use super::*;
 use crate::Policy;
-use crate::store::Module;
 
 #[derive(Default)]
 struct Recorder {
@@ -57,10 +56,10 @@ async fn taken(limits: Limits) -> Taken {
         let (link, broker): (_, Arc<dyn Broker>) = (Arc::clone(&link), Arc::<Recorder>::clone(&broker));
         tokio::spawn(async move { link.serve(receiver, &broker).await })
     };
-    let entry = entry();
-    let caller = caller_of(&entry);
+    let module = module();
+    let caller = caller_of(&module);
     let (ticket, end) = link.register(&caller, &limits);
-    link.start(&ticket, &caller, &entry, "f", (vec![0x90], vec![0x80]), (&limits, None)).await.unwrap();
+    link.start(&ticket, &caller, &module, "f", (vec![0x90], vec![0x80]), (&limits, None)).await.unwrap();
     let call = ticket.call;
     let ToExecutor::Run(run) = hear.recv().await.unwrap().message else { panic!() };
     assert_eq!((run.call, run.imports_granted), (call, vec!["brine:host/grains".to_owned()]));
@@ -72,26 +71,23 @@ fn no_jobs() -> Arc<Jobs> {
     Arc::new(Jobs::new(bounds))
 }
 
-fn entry() -> Entry {
-    entry_of(1)
+fn module() -> Loadable {
+    module_of(1)
 }
 
-fn entry_of(content: u8) -> Entry {
+fn module_of(content: u8) -> Loadable {
     let sha256 = Sha256Hex::from([content; 32]);
-    let name: crate::kernel::name::ModuleName = "mine".parse().unwrap();
-    let imports = vec!["brine:host/grains@1.0.0".to_owned()];
-    let grants = Policy::default()
-        .decide(&crate::Subject { name: &name, standard: false, sha256, signers: &[] }, &imports, &["f"])
-        .unwrap();
-    let info = brine_component::ModuleInfo { imports, ..Default::default() };
-    let module = Module { name: name.to_string(), sha256, size: 1, origin: "base".into(), info };
-    Entry::for_tests(name, module, grants)
+    Loadable::new("mine".parse().unwrap(), sha256, false, vec!["brine:host/grains".to_owned()], 1)
 }
 
-fn caller_of(entry: &Entry) -> Arc<Caller> {
+/// Returns the caller for a module that the default policy grants grains.
+fn caller_of(module: &Loadable) -> Arc<Caller> {
     let job = Arc::new(JobContext { jid: "1".into(), ..JobContext::default() });
-    let granted = entry.grants.of("f", None).unwrap();
-    let (name, sha256, grants) = (entry.name.clone(), entry.module.sha256, Arc::clone(&granted.grants));
+    let subject = crate::Subject { name: &module.name, standard: false, sha256: module.sha256, signers: &[] };
+    let grants = Policy::default().decide(&subject, &["brine:host/grains@1.0.0".to_owned()], &["f"]).unwrap();
+    assert_eq!(grants.interfaces().collect::<Vec<_>>(), module.interfaces);
+    let granted = grants.of("f", None).unwrap();
+    let (name, sha256, grants) = (module.name.clone(), module.sha256, Arc::clone(&granted.grants));
     Arc::new(Caller::new(job, name, sha256, grants, Duration::from_secs(60)).with_remedy(granted.remedy()))
 }
 
@@ -251,10 +247,10 @@ async fn the_dead_answer_nobody() {
     let it = taken(Limits::default()).await;
     assert_eq!(it.link.died(&"was killed by signal 9".into(), 0, false).jobs, 1);
     assert!(matches!(it.end.await.unwrap(), CallEnd::Died(how) if &*how == "was killed by signal 9"));
-    let (_, end) = it.link.register(&caller_of(&entry()), &Limits::default());
+    let (_, end) = it.link.register(&caller_of(&module()), &Limits::default());
     assert!(matches!(end.await.unwrap(), CallEnd::NotBegun(_)));
     let code = async { Ok(tempfile::tempfile().unwrap()) };
-    assert_eq!(it.link.loaded(&entry(), code).await, Err("the executor was killed by signal 9".into()));
+    assert_eq!(it.link.loaded(&module(), code).await, Err("the executor was killed by signal 9".into()));
 }
 
 /// A call that the executor had not read has not begun, so that another executor may run it, and its module is not
@@ -262,12 +258,12 @@ async fn the_dead_answer_nobody() {
 #[tokio::test]
 async fn only_what_was_read_had_begun() {
     let mut it = taken(Limits::default()).await;
-    let entry = entry_of(2);
-    let caller = caller_of(&entry);
+    let module = module_of(2);
+    let caller = caller_of(&module);
     let (ticket, end) = it.link.register(&caller, &Limits::default());
     let before = it.link.written.load(Ordering::Acquire);
     let arguments = (vec![0x91, 7], vec![0x80]);
-    let back = it.link.start(&ticket, &caller, &entry, "f", arguments.clone(), (&Limits::default(), Some(5))).await;
+    let back = it.link.start(&ticket, &caller, &module, "f", arguments.clone(), (&Limits::default(), Some(5))).await;
     assert_eq!(back.unwrap(), arguments);
     let sent = it.link.written.load(Ordering::Acquire) - before;
     assert!(matches!(it.hear.recv().await.unwrap().message, ToExecutor::RunWithin { lease: 5, .. }));
@@ -276,7 +272,7 @@ async fn only_what_was_read_had_begun() {
     assert_eq!((remains.jobs, remains.blamed), (1, true));
     assert!(matches!(it.end.await.unwrap(), CallEnd::Died(_)));
     assert!(matches!(end.await.unwrap(), CallEnd::NotBegun(_)));
-    let standing = |content: u8| it.link.suspects.standing(&entry.name, Sha256Hex::from([content; 32]));
+    let standing = |content: u8| it.link.suspects.standing(&module.name, Sha256Hex::from([content; 32]));
     assert_eq!(standing(1), Ok(crate::kernel::suspects::Standing::Convicted));
     assert_eq!(standing(2), Ok(crate::kernel::suspects::Standing::Trusted));
 }
@@ -295,9 +291,9 @@ fn loader(suspects: &Arc<Suspects>) -> (Arc<Link>, Sender<FromExecutor>, Receive
     (link, say, hear)
 }
 
-fn load(link: &Arc<Link>, entry: &Arc<Entry>) -> tokio::task::JoinHandle<Result<(), String>> {
-    let (link, entry) = (Arc::clone(link), Arc::clone(entry));
-    tokio::spawn(async move { link.loaded(&entry, async { Ok(tempfile::tempfile().unwrap()) }).await })
+fn load(link: &Arc<Link>, module: &Arc<Loadable>) -> tokio::task::JoinHandle<Result<(), String>> {
+    let (link, module) = (Arc::clone(link), Arc::clone(module));
+    tokio::spawn(async move { link.loaded(&module, async { Ok(tempfile::tempfile().unwrap()) }).await })
 }
 
 async fn asked_to_load(hear: &mut Receiver<ToExecutor>) -> Sha256Hex {
@@ -314,7 +310,7 @@ async fn asked_to_load(hear: &mut Receiver<ToExecutor>) -> Sha256Hex {
 #[tokio::test]
 async fn a_module_that_kills_executors_when_it_is_loaded_is_set_aside_and_others_are_not() {
     let suspects = Arc::new(Suspects::default());
-    let (bad, good) = (Arc::new(entry_of(1)), Arc::new(entry_of(2)));
+    let (bad, good) = (Arc::new(module_of(1)), Arc::new(module_of(2)));
     for _ in 0..2 {
         let (link, _say, mut hear) = loader(&suspects);
         let first = load(&link, &bad);
@@ -345,15 +341,15 @@ async fn a_module_that_kills_executors_when_it_is_loaded_is_set_aside_and_others
 #[tokio::test]
 async fn a_load_that_was_answered_is_not_blamed_for_a_death() {
     let suspects = Arc::new(Suspects::default());
-    let entry = Arc::new(entry_of(1));
-    let module = entry.key;
+    let loadable = Arc::new(module_of(1));
+    let module = loadable.key;
     for answer in [
         FromExecutor::Loaded { module },
         FromExecutor::LoadFailed { module, error: "no".into() },
         FromExecutor::Loaded { module },
     ] {
         let (link, mut say, mut hear) = loader(&suspects);
-        let loading = load(&link, &entry);
+        let loading = load(&link, &loadable);
         asked_to_load(&mut hear).await;
         say.send(&answer).await.unwrap();
         let failed = matches!(answer, FromExecutor::LoadFailed { .. });
@@ -367,11 +363,11 @@ async fn a_load_that_was_answered_is_not_blamed_for_a_death() {
 #[tokio::test(start_paused = true)]
 async fn an_executor_that_does_not_read_is_ended() {
     let it = taken(Limits::default()).await;
-    let entry = entry();
-    let caller = caller_of(&entry);
+    let module = module();
+    let caller = caller_of(&module);
     let (ticket, end) = it.link.register(&caller, &Limits::default());
     let large = (vec![0xc0; 8 << 20], vec![0x80]);
-    it.link.start(&ticket, &caller, &entry, "f", large, (&Limits::default(), None)).await.unwrap();
+    it.link.start(&ticket, &caller, &module, "f", large, (&Limits::default(), None)).await.unwrap();
     assert_eq!(it.link.condemned().await, "did not read what it was sent");
     // The supervisor then calls this.
     let remains = it.link.died(&"did not read what it was sent and was ended".into(), 0, false);
@@ -404,13 +400,13 @@ async fn a_dropped_ticket_ends_the_call_or_the_executor() {
 #[tokio::test(start_paused = true)]
 async fn a_call_that_was_never_sent_is_forgotten() {
     let mut it = taken(Limits::default()).await;
-    let entry = entry();
-    let caller = caller_of(&entry);
+    let module = module();
+    let caller = caller_of(&module);
     let (ticket, _end) = it.link.register(&caller, &Limits::default());
     let others = it.link.sender.lock().await;
     {
         let limits = Limits::default();
-        let start = it.link.start(&ticket, &caller, &entry, "f", (vec![0x90], vec![0x80]), (&limits, None));
+        let start = it.link.start(&ticket, &caller, &module, "f", (vec![0x90], vec![0x80]), (&limits, None));
         assert!(futures_util::poll!(std::pin::pin!(start)).is_pending());
     }
     let call = ticket.call;

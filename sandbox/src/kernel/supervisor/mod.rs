@@ -16,9 +16,9 @@ use tokio::time::Instant;
 use crate::kernel::admission::Jobs;
 use crate::kernel::broker::Broker;
 use crate::kernel::link::{Link, Remains};
+use crate::kernel::loadable::{CodeSource, Loadable};
 use crate::kernel::process::{self, Process, Program};
 use crate::kernel::suspects::{Paused, Suspects};
-use crate::store::{Entry, Store};
 
 /// How often a dead executor is restarted.
 ///
@@ -64,7 +64,8 @@ const CLOSED: &str = crate::kernel::link::CLOSED;
 pub(crate) struct Parts {
     pub(crate) program: Program,
     pub(crate) restarts: Restarts,
-    pub(crate) store: Arc<Store>,
+    /// The source of compiled code.
+    pub(crate) source: Arc<dyn CodeSource>,
     pub(crate) broker: Arc<dyn Broker>,
     /// Shared, because a module that kills one executor also kills the others.
     pub(crate) suspects: Arc<Suspects>,
@@ -392,12 +393,12 @@ impl Supervisor {
     async fn live(&mut self, process: Process) -> Death {
         let Process { mut child, pid, sender, receiver, other_end, life: _life } = process;
         let link = Link::new(pid, sender, Arc::clone(&self.parts.suspects), Arc::clone(&self.parts.jobs));
-        let (store, broker) = (Arc::clone(&self.parts.store), Arc::clone(&self.parts.broker));
+        let (source, broker) = (Arc::clone(&self.parts.source), Arc::clone(&self.parts.broker));
         let mut served = std::pin::pin!(link.serve(receiver, &broker));
         // Only the permanent executor loads all modules. One that was started for a job loads the modules of its jobs.
         let preloads = self.sleep.is_none();
         let mut gone = std::pin::pin!(link.gone());
-        let mut ready = std::pin::pin!(async { if preloads { preload(&link, &store).await } else { Vec::new() } });
+        let mut ready = std::pin::pin!(async { if preloads { preload(&link, &*source).await } else { Vec::new() } });
         let (mut is_ready, mut repair, mut unread) = (false, None, None);
         let fault = loop {
             tokio::select! {
@@ -405,7 +406,7 @@ impl Supervisor {
                     is_ready = true;
                     self.condition.send_replace(Condition::Up(Arc::clone(&link)));
                     tracing::debug!(executor = pid, "up");
-                    repair = Some(tokio::spawn(repair_all(Arc::clone(&link), Arc::clone(&store), lost)));
+                    repair = Some(tokio::spawn(repair_all(Arc::clone(&link), Arc::clone(&source), lost)));
                 }
                 why = &mut served => break (why != CLOSED).then_some(why),
                 _ = child.wait() => {
@@ -470,27 +471,26 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
 }
 
 /// Loads every module whose compiled code is in the cache. Returns the modules whose code is missing.
-async fn preload(link: &Link, store: &Store) -> Vec<Arc<Entry>> {
+async fn preload(link: &Link, source: &dyn CodeSource) -> Vec<Arc<Loadable>> {
     let mut lost = Vec::new();
-    let table = Arc::clone(&store.table());
-    for entry in table.values() {
-        match store.cached_code(entry).await {
+    for module in source.modules() {
+        match source.cached_code(&module).await {
             Some(code) => {
-                if let Err(why) = link.loaded(entry, async { Ok(code) }).await {
-                    tracing::error!(module = %entry.name, "{why}");
+                if let Err(why) = link.loaded(&module, async { Ok(code) }).await {
+                    tracing::error!(module = %module.name, "{why}");
                 }
             }
-            None => lost.push(Arc::clone(entry)),
+            None => lost.push(module),
         }
     }
     lost
 }
 
 /// Compiles lost code again, while jobs of other modules run.
-async fn repair_all(link: Arc<Link>, store: Arc<Store>, lost: Vec<Arc<Entry>>) {
-    for entry in lost {
-        if let Err(why) = link.ensure(&entry, &store).await {
-            tracing::error!(module = %entry.name, "{why}");
+async fn repair_all(link: Arc<Link>, source: Arc<dyn CodeSource>, lost: Vec<Arc<Loadable>>) {
+    for module in lost {
+        if let Err(why) = link.ensure(&module, &*source).await {
+            tracing::error!(module = %module.name, "{why}");
         }
     }
 }
