@@ -3,30 +3,33 @@
 //! A job waits for its turn. A nested call must not wait: it could wait for something that its own job holds. So it
 //! gets what is free at that moment, or is refused.
 //!
-//! - `places.rs`  the rules by which a waiting call may start
+//! - `table.rs`   the admitted calls; `turn.rs` the place that one of them holds
+//! - `places.rs`  the rules by which a waiting call may start; `waits.rs` running calls that only wait
 //! - `queue.rs`   the order of waiting jobs; `memory.rs` the shared memory; `history.rs` a function's past calls
 
 mod history;
 mod memory;
 mod places;
 mod queue;
+mod table;
 #[cfg(test)]
 mod tests;
+mod turn;
 mod waits;
 
-use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 
 use brine_sandbox_wire::{JobContext, Usage};
 use tokio::sync::{oneshot, watch};
 
 use crate::kernel::name::ModuleName;
-pub(crate) use history::{Expect, History, Pace};
+pub(crate) use history::{History, Pace};
 pub(crate) use memory::SMALL;
-use memory::{Lease, Memory};
-use places::{Lane, Live};
-use queue::{Look, Queue};
+use places::Lane;
+use queue::Look;
+use table::{State, Table, enter, start, take_out, unpark};
+pub(crate) use turn::Place;
+use turn::{Turn, sum};
 pub(crate) use waits::PULSE;
 
 /// Turns reserved for the standard modules `sys` and `saltutil`, so that jobs can be listed and killed on a minion
@@ -90,122 +93,16 @@ pub(crate) struct Jobs {
     contended: watch::Sender<bool>,
 }
 
-struct Table {
-    /// All admitted calls, waiting ones included.
-    calls: HashMap<u64, Call>,
-    next: u64,
-    /// How many of the calls are nested.
-    nested: usize,
-    /// Number of jobs that have begun and not ended.
-    live: usize,
-    /// Number of turns, quick places and reserved places in use.
-    turns: usize,
-    quick: usize,
-    reserved: usize,
-    /// Number of jobs that hold no turn because they only wait.
-    parked: usize,
-    memory: Memory,
-    /// Jobs that wait to begin: those expected to be short, and all others.
-    short: Queue,
-    queue: Queue,
-    /// Running calls that wait for more memory.
-    growing: VecDeque<(u64, oneshot::Sender<()>)>,
-    /// The modules with limits of their own, while they have jobs.
-    modules: HashMap<ModuleName, ModuleJobs>,
-}
-
-struct Call {
-    job: Arc<JobContext>,
-    name: ModuleName,
-    history: Arc<History>,
-    function: usize,
-    /// Whether it was expected to be short when it arrived. Selects its queue.
-    short: bool,
-    /// The first call of the job: this one or one of its callers.
-    root: u64,
-    /// The module's own limit, if any.
-    max_running: Option<usize>,
-    reserved: bool,
-    memory: u64,
-    state: State,
-    /// Resources used by its nested calls.
-    spent: Option<Usage>,
-    /// Why the call is to end, once that is decided.
-    end: watch::Sender<Option<Arc<str>>>,
-}
-
-enum State {
-    Queued(Option<oneshot::Sender<Option<u64>>>),
-    Live(Live),
-}
-
-#[derive(Default)]
-struct ModuleJobs {
-    admitted: usize,
-    running: usize,
-}
-
-/// The place of an admitted call. Dropping it frees everything that the call holds.
-pub(crate) struct Place<'a> {
-    jobs: &'a Jobs,
-    pub(crate) number: u64,
-    turn: Turn,
-    pub(crate) end: End,
-}
-
-/// Whether a call may begin.
-enum Turn {
-    /// The call may begin with this much memory until it asks for more. None: with all of its limit.
-    Has(Option<u64>),
-    Waits(oneshot::Receiver<Option<u64>>),
-}
-
-/// The request to end a call, with its reason.
-#[derive(Clone)]
-pub(crate) struct End(watch::Receiver<Option<Arc<str>>>);
-
-impl Call {
-    fn is_nested(&self, number: u64) -> bool {
-        self.root != number
-    }
-}
-
-impl Table {
-    fn queue_of(&mut self, short: bool) -> &mut Queue {
-        if short { &mut self.short } else { &mut self.queue }
-    }
-
-    /// Returns the number of jobs that have not begun and of calls that wait for more memory.
-    fn waiting(&self) -> usize {
-        self.short.len() + self.queue.len() + self.growing.len()
-    }
-}
-
 impl Jobs {
     pub(crate) fn new(mut bounds: Bounds) -> Self {
         let left = MAX_CALLS - RESERVED - places::BEYOND;
         bounds.max_running = bounds.max_running.min(left);
         bounds.max_waiting = bounds.max_waiting.min(left - bounds.max_running);
         let left = left - bounds.max_running - bounds.max_waiting;
-        let table = Table {
-            calls: HashMap::new(),
-            next: 0,
-            nested: 0,
-            live: 0,
-            turns: 0,
-            quick: 0,
-            reserved: 0,
-            parked: 0,
-            memory: Memory::new(bounds.memory),
-            short: Queue::default(),
-            queue: Queue::default(),
-            growing: VecDeque::new(),
-            modules: HashMap::new(),
-        };
         Self {
             max_nested: (bounds.max_running * NESTED_PER_TURN + bounds.max_waiting).min(left),
             bounds,
-            table: Mutex::new(table),
+            table: Mutex::new(Table::new(bounds.memory)),
             contended: watch::Sender::new(false),
         }
     }
@@ -427,167 +324,5 @@ impl Jobs {
             self.dispatch(&mut table);
         }
         left.spent
-    }
-}
-
-/// Adds a call to the table; `start` lets it run.
-fn enter(
-    table: &mut Table,
-    request: &Request<'_>,
-    expect: Expect,
-    max_running: Option<usize>,
-    root: Option<u64>,
-) -> (u64, End) {
-    let number = table.next;
-    table.next += 1;
-    table.nested += usize::from(root.is_some());
-    let (sender, end) = watch::channel(None);
-    let call = Call {
-        job: Arc::clone(request.job),
-        name: request.module.clone(),
-        history: Arc::clone(request.history),
-        function: request.function,
-        short: expect.pace == Pace::Short,
-        root: root.unwrap_or(number),
-        max_running,
-        reserved: request.reserved,
-        memory: request.memory,
-        state: State::Queued(None),
-        spent: None,
-        end: sender,
-    };
-    table.calls.insert(number, call);
-    (number, End(end))
-}
-
-/// Marks a call as running in this lane. Returns the memory it has until it asks for more.
-fn start(table: &mut Table, number: u64, lane: Lane, lease: Lease) -> Option<u64> {
-    match lane {
-        Lane::Turn => table.turns += 1,
-        Lane::Quick => table.quick += 1,
-        Lane::Reserved => table.reserved += 1,
-        Lane::Within => {}
-    }
-    table.live += usize::from(lane != Lane::Within);
-    if let Some(call) = table.calls.get_mut(&number) {
-        call.state = State::Live(Live { lane, since: Instant::now(), waits: false, parked: false, told: false, lease });
-        if call.max_running.is_some()
-            && let Some(module) = table.modules.get_mut(&call.name)
-        {
-            module.running += 1;
-        }
-    }
-    lease.small.then(|| lease.bytes())
-}
-
-/// Removes a call and frees everything it held.
-fn take_out(table: &mut Table, number: u64) -> Option<Call> {
-    let left = table.calls.remove(&number)?;
-    table.nested -= usize::from(left.is_nested(number));
-    let runs = match &left.state {
-        State::Queued(_) => {
-            table.queue_of(left.short).remove(&left.job, &left.name, number);
-            false
-        }
-        State::Live(live) => {
-            table.memory.give_back(live.lease);
-            table.live -= usize::from(live.lane != Lane::Within);
-            match live.lane {
-                Lane::Turn if live.parked => table.parked -= 1,
-                Lane::Turn => table.turns -= 1,
-                Lane::Quick => table.quick -= 1,
-                Lane::Reserved => table.reserved -= 1,
-                Lane::Within => {}
-            }
-            table.growing.retain(|(growing, _)| *growing != number);
-            true
-        }
-    };
-    if left.max_running.is_some()
-        && let Some(module) = table.modules.get_mut(&left.name)
-    {
-        module.admitted -= 1;
-        module.running -= usize::from(runs);
-        if module.admitted == 0 {
-            table.modules.remove(&left.name);
-        }
-    }
-    Some(left)
-}
-
-/// Marks the job as computing again.
-fn unpark(table: &mut Table, root: u64) {
-    if let Some(State::Live(live)) = table.calls.get_mut(&root).map(|call| &mut call.state) {
-        live.waits = false;
-        if std::mem::take(&mut live.parked) {
-            table.parked -= 1;
-            table.turns += 1;
-        }
-    }
-}
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        self.jobs.leave(self.number);
-    }
-}
-
-impl End {
-    /// Checks whether the end was requested.
-    pub(crate) fn is_told(&self) -> bool {
-        self.0.borrow().is_some()
-    }
-
-    /// Waits until the end is requested; returns the reason.
-    pub(crate) async fn told(&mut self) -> Arc<str> {
-        // The table holds the sender for as long as the place exists.
-        let why = self.0.wait_for(Option::is_some).await.map(|why| why.clone());
-        why.ok().flatten().unwrap_or_else(|| "it was ended".into())
-    }
-}
-
-impl Place<'_> {
-    /// Returns the memory with which the call may begin until it asks for more (inner None: all of its limit). Outer
-    /// None: the call has to wait.
-    pub(crate) fn lease(&self) -> Option<Option<u64>> {
-        match self.turn {
-            Turn::Has(lease) => Some(lease),
-            Turn::Waits(_) => None,
-        }
-    }
-
-    /// Waits until the call may begin.
-    pub(crate) async fn turn(&mut self) -> Result<Option<u64>, String> {
-        if let Turn::Waits(granted) = &mut self.turn {
-            let lease = granted.await.map_err(|_| "The minion is stopping.".to_owned())?;
-            self.turn = Turn::Has(lease);
-        }
-        match self.turn {
-            Turn::Has(lease) => Ok(lease),
-            Turn::Waits(_) => Ok(None),
-        }
-    }
-
-    /// Removes a call that has used `own` itself. Returns its total usage with its nested calls.
-    pub(crate) fn leave(self, own: Usage) -> Usage {
-        match self.jobs.leave(self.number) {
-            Some(spent) => sum(&own, &spent),
-            None => own,
-        }
-    }
-}
-
-/// Returns the usage of a call with its nested calls, which ran within its wall-clock time.
-fn sum(own: &Usage, called: &Usage) -> Usage {
-    Usage {
-        wall_us: own.wall_us,
-        cpu_us: own.cpu_us.saturating_add(called.cpu_us),
-        memory_peak: own.memory_peak.saturating_add(called.memory_peak),
-        host_calls: own.host_calls.saturating_add(called.host_calls),
-        bytes_in: own.bytes_in.saturating_add(called.bytes_in),
-        bytes_out: own.bytes_out.saturating_add(called.bytes_out),
-        log_dropped: own.log_dropped.saturating_add(called.log_dropped),
-        written: own.written.saturating_add(called.written),
-        new_files: own.new_files.saturating_add(called.new_files),
     }
 }

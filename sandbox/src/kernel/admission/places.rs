@@ -17,7 +17,8 @@ use std::time::{Duration, Instant};
 use super::history::Pace;
 use super::memory::Lease;
 use super::queue::{Look, same_asker};
-use super::{Call, Jobs, RESERVED, State, Table};
+use super::table::{Call, State, Table};
+use super::{Jobs, RESERVED};
 
 /// The largest holder leaves an eighth of the turns to others.
 const SHARE: usize = 7;

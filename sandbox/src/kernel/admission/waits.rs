@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
+use super::Jobs;
 use super::history::SHORT_WALL;
 use super::places::{Lane, MOMENT};
-use super::{Jobs, State, Table};
+use super::table::{State, Table};
 
 /// Interval between two checks of the executors while jobs wait.
 pub(crate) const PULSE: Duration = Duration::from_millis(25);

@@ -2,12 +2,16 @@
 
 use std::collections::VecDeque;
 
-use brine_sandbox_wire::{Connection, FailKind, GrainsOp, JobsOp};
+use brine_sandbox_wire::{
+    ByteBuf, Connection, FailKind, GrainsOp, HostError, HostOp, JobContext, JobsOp, Limits, LogLevel,
+};
 use futures_util::future::BoxFuture;
 use rmpv::Value;
 
+use super::requests::MAX_OPEN_REQUESTS;
 use super::*;
 use crate::Policy;
+use crate::kernel::loadable::Loadable;
 
 #[derive(Default)]
 struct Recorder {
