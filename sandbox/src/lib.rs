@@ -4,21 +4,59 @@
 //! [`Sandbox::install`] → the compiler's cage → the cache → the executor. This crate links neither wasmtime nor a
 //! compiler: modules are opaque bytes, and another process without privileges runs them.
 //!
-//! - `name.rs`     checked names of modules
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use std::sync::Arc;
+//!
+//! use brine_sandbox::{
+//!     Broker, Caller, HostError, HostOp, JobContext, LogLevel, Sandbox, SandboxConfig, Settings,
+//! };
+//! use futures_util::future::BoxFuture;
+//! use rmpv::Value;
+//!
+//! /// Performs nothing for modules, whatever the owner granted.
+//! struct Nothing;
+//!
+//! impl Broker for Nothing {
+//!     fn host_call<'a>(&'a self, _: &'a Caller, _: HostOp) -> BoxFuture<'a, Result<Value, HostError>> {
+//!         Box::pin(async { Err(HostError::Failed("there is nothing here".into())) })
+//!     }
+//!
+//!     fn log(&self, _: &JobContext, _: LogLevel, message: &str) {
+//!         eprintln!("{message}");
+//!     }
+//! }
+//!
+//! let config = SandboxConfig {
+//!     executor: "/usr/lib/brine/brine-executor".into(),
+//!     compiler: "/usr/lib/brine/brine-compiler".into(),
+//!     cache_dir: "/var/cache/example/compiled".into(),
+//!     standard_dir: "/usr/lib/brine/modules".into(),
+//!     modules_dir: "/var/cache/example/modules".into(),
+//!     settings: Settings::default(),
+//! };
+//! let sandbox = Sandbox::start(config, Arc::new(Nothing)).await?;
+//! sandbox.install("hello", &std::fs::read("hello.wasm")?, None, "base").await?;
+//! let job = JobContext { jid: "1".into(), function: "hello.greet".into(), ..JobContext::default() };
+//! let outcome = sandbox.run(job, "hello.greet", vec![Value::from("world")], Vec::new()).await;
+//! println!("{} (success: {})", outcome.value, outcome.success);
+//! sandbox.shutdown().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! What runs calls is the kernel. It knows calls, grants, limits and contents:
+//!
+//! - `kernel/`     executors, admission, compiled code, and the broker's seam; its `mod.rs` has a map
+//!
+//! What belongs to a minion imports the kernel:
+//!
+//! - `sandbox/`    the front door; `resolve.rs` from the name of a function to a call with grants and limits
 //! - `policy/`     decides what a module may do: pure functions of the declarations in `brine_capabilities` and the
 //!   owner's settings, which `settings/` reads
-//! - `broker/`     the trait that performs everything outside an instance, and the one check before it
-//! - `signature/`  verifies module signatures; `report.rs` reports on modules, policy and walls
-//! - `compile.rs`  one run of the compiler in its cage; `examine.rs` the same for tools that only inspect a module
-//! - `cache.rs`    compiled code by content; `lanes.rs` the queues for fetching and compiling
-//! - `store.rs`    the installed modules, and how one is switched in
-//! - `spawn.rs`    starts the two programs; `user.rs` selects their user; `cgroup.rs` their control groups, if
-//!   available
-//! - `process.rs`  one executor process; `link.rs` the conversation with it; `supervisor.rs` restarts it; `suspects.rs`
-//!   tracks modules that kill it; `executors.rs` the set of executors
-//! - `admission/`  decides which job runs, waits or is refused; `job.rs` one call from arguments to outcome
-//! - `memory.rs`   the memory available to all instances; `trim.rs` returns freed memory to the host
-//! - `value.rs`    MessagePack from an executor, checked against bounds before it is built
+//! - `signature/`  verifies module signatures; `report/` reports on modules, policy and walls
+//! - `store/`      the installed modules, and how one is switched in
+//! - `examine.rs`  one run of the compiler for tools that only inspect a module
 //! - `sentence.rs` lists of names in messages
 
 mod examine;
@@ -35,7 +73,6 @@ mod store;
 mod testing;
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 pub use brine_capabilities::hosts::{Host as NetworkHost, plain as plain_address};
 pub use brine_capabilities::ops::*;
@@ -63,7 +100,7 @@ pub use settings::{Settings, SettingsError, others_may_write};
 pub use signature::{KeyId, MAX_SIGNATURE, MAX_SIGNERS, SignatureError, SigningKey};
 pub use store::{ApproveError, Held, InstallError, Installed, Module, RemoveError, RollbackError, Synced, SyncedFrom};
 
-/// The sandbox's programs, folders and limits.
+/// The sandbox's programs, folders and settings.
 #[derive(Debug, Clone)]
 pub struct SandboxConfig {
     /// The program `brine-executor`.
@@ -76,25 +113,6 @@ pub struct SandboxConfig {
     pub standard_dir: PathBuf,
     /// Folder of installed modules, `NAME.wasm`, which the next start reads again.
     pub modules_dir: PathBuf,
-    /// The limits of one job.
-    pub limits: Limits,
-    /// The owner's grants.
-    pub policy: Policy,
-    /// Upper bound on the jobs that compute at the same time.
-    pub max_running: usize,
-    /// Upper bound on the jobs that have begun and wait for something (a sleep, a program, another server), in addition
-    /// to `max_running`.
-    pub max_waiting: usize,
-    /// Upper bound on the jobs that wait to begin. Further jobs are refused at once.
-    pub max_queued: usize,
-    /// Bytes of memory lent to the instances of all jobs together. Jobs wait for free memory.
-    pub total_memory: u64,
-    /// Idle time after which an executor with direct grants ends.
-    pub executor_idle: Duration,
-    /// The limits of one compilation.
-    pub compile: CompileLimits,
-    /// The user of executors and compiler if this process is root: a name or a number. None: the sandbox's own user.
-    pub user: Option<String>,
-    /// Whether to refuse to start if the second wall is incomplete.
-    pub require_second_wall: bool,
+    /// The owner's settings: grants, and the limits of everything.
+    pub settings: Settings,
 }

@@ -129,11 +129,11 @@ impl Sandbox {
             path: path.display().to_string(),
             why: error.to_string(),
         };
-        let user = user::of_the_sandbox(config.user.as_deref()).map_err(StartError::Wall)?;
-        let compiler = Compiler { program: config.compiler, limits: config.compile, user: user.clone() };
+        let user = user::of_the_sandbox(config.settings.user.as_deref()).map_err(StartError::Wall)?;
+        let compiler = Compiler { program: config.compiler, limits: config.settings.compile, user: user.clone() };
         let (engine, walls) = compiler.engine().await.map_err(|error| StartError::Compiler(error.to_string()))?;
         let (living, lacking) = (Living::default(), walls.lacking());
-        if config.require_second_wall && !lacking.is_empty() {
+        if config.settings.require_second_wall && !lacking.is_empty() {
             let lacking = lacking.join("; ");
             return Err(StartError::Wall(format!(
                 "the second wall around the compiler is not whole, and sandbox: require_second_wall is set: {lacking}"
@@ -143,22 +143,23 @@ impl Sandbox {
         let cache = Cache::open(&config.cache_dir, engine).map_err(|error| folder(&config.cache_dir, error))?;
         // A user who can write there can install modules.
         own_folder(&config.modules_dir, 0o022).map_err(|error| folder(&config.modules_dir, error))?;
-        let store = Arc::new(Store::new(compiler, cache, config.policy, config.standard_dir, config.modules_dir));
+        let store =
+            Arc::new(Store::new(compiler, cache, config.settings.policy, config.standard_dir, config.modules_dir));
         let late = store.read_folders().await.map_err(|error| folder(&config.cache_dir, error))?;
         let jobs = Arc::new(Jobs::new(Bounds {
-            max_running: config.max_running,
-            max_waiting: config.max_waiting,
-            max_queued: config.max_queued,
-            memory: config.total_memory,
+            max_running: config.settings.max_running,
+            max_waiting: config.settings.max_waiting,
+            max_queued: config.settings.max_queued,
+            memory: config.settings.total_memory,
         }));
         let parts = Parts {
             program: Program {
                 path: config.executor,
                 max_running: jobs.max_calls(),
                 computing: jobs.max_running(),
-                memory: config.total_memory,
+                memory: config.settings.total_memory,
                 user,
-                whole: config.require_second_wall,
+                whole: config.settings.require_second_wall,
                 groups: Groups::find(),
                 living: living.clone(),
             },
@@ -168,9 +169,9 @@ impl Sandbox {
             suspects: Arc::default(),
             jobs: Arc::clone(&jobs),
         };
-        let executors = ExecutorSet::start(parts, config.executor_idle).await.map_err(StartError::Executor)?;
+        let executors = ExecutorSet::start(parts, config.settings.executor_idle).await.map_err(StartError::Executor)?;
         let inner = Arc::new(Inner {
-            limits: ArcSwap::from_pointee(config.limits),
+            limits: ArcSwap::from_pointee(config.settings.limits),
             store,
             executors,
             living,
@@ -321,7 +322,7 @@ impl Sandbox {
 
     /// Ends the jobs with this id, queued ones included. Returns their number.
     pub fn kill(&self, jid: &str) -> usize {
-        self.inner.jobs.end(|other| other == jid, "it was killed")
+        self.inner.jobs.end(|job| job.jid == jid, "it was killed")
     }
 
     /// Ends all jobs and the executors.

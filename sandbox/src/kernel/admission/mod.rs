@@ -296,10 +296,10 @@ impl Jobs {
     }
 
     /// Requests the end of the matching jobs and their nested calls. Returns the number of jobs.
-    pub(crate) fn end(&self, which: impl Fn(&str) -> bool, why: &str) -> usize {
+    pub(crate) fn end(&self, which: impl Fn(&JobContext) -> bool, why: &str) -> usize {
         let why: Arc<str> = why.into();
         let table = self.table();
-        let chosen = table.calls.iter().filter(|(_, call)| which(&call.job.jid));
+        let chosen = table.calls.iter().filter(|(_, call)| which(&call.job));
         let told = chosen.inspect(|(_, call)| drop(call.end.send_replace(Some(Arc::clone(&why)))));
         told.filter(|(number, call)| !call.is_nested(**number)).count()
     }

@@ -128,10 +128,10 @@ async fn jobs_are_ended_by_their_id() {
     let _two = admit(&jobs, &fun("2", "mine"));
     let _one_more = admit(&jobs, &mine);
     let mut called = jobs.admit_nested(one.number, &mine.request()).unwrap();
-    assert_eq!(jobs.end(|jid| jid == "1", "killed"), 2);
+    assert_eq!(jobs.end(|job| job.jid == "1", "killed"), 2);
     assert_eq!(&*one.end.told().await, "killed");
     assert_eq!(&*called.end.told().await, "killed");
-    assert_eq!(jobs.end(|jid| jid == "3", "killed"), 0);
+    assert_eq!(jobs.end(|job| job.jid == "3", "killed"), 0);
 }
 
 /// A module's own limits hold, even while its jobs only wait.
