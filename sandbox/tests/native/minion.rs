@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use brine_protocol::value::from_json;
 use brine_sandbox::{
-    Broker, Caller, CompileLimits, HostError, HostOp, JobContext, JobOutcome, Limits, LogLevel, Policy, Restarts,
-    Sandbox, SandboxConfig, Settings,
+    Broker, Caller, HostError, HostOp, JobContext, JobOutcome, Limits, LogLevel, Policy, Restarts, Sandbox,
+    SandboxConfig, Settings,
 };
 use brine_sandbox_walls::Cgroup;
 use futures_util::future::BoxFuture;
