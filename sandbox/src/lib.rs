@@ -74,7 +74,6 @@ mod testing;
 
 use std::path::PathBuf;
 
-pub use brine_capabilities::hosts::{Host as NetworkHost, plain as plain_address};
 pub use brine_capabilities::ops::*;
 pub use brine_capabilities::{
     Capability, DirectGrants, Directory, Grant, Grants, Host, HttpRequest, ListKind, Names, NetworkRule,
@@ -82,7 +81,7 @@ pub use brine_capabilities::{
 };
 pub use brine_component::{Function, ModuleInfo, Param, Rest, signature};
 pub use brine_sandbox_wire::{ByteBuf, FailKind, HostError, JobContext, Limits, LogLevel, Sha256Hex, Usage};
-pub use examine::{Compiled, examine};
+pub use examine::{CompileCost, examine};
 pub use kernel::admission::Concurrency;
 pub use kernel::broker::{Broker, Caller, Remedy, check, check_host};
 pub use kernel::cgroup::program_groups;

@@ -29,7 +29,7 @@ pub(crate) struct Groups {
 
 /// The limits of a group.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Bounds {
+pub(crate) struct GroupBounds {
     /// Bytes.
     pub(crate) memory: u64,
     /// Threads.
@@ -96,7 +96,7 @@ impl Groups {
     }
 
     /// Makes a group for a process and moves the process there.
-    pub(crate) fn make(&self, pid: u32, bounds: Bounds) -> Result<Group, String> {
+    pub(crate) fn make(&self, pid: u32, bounds: GroupBounds) -> Result<Group, String> {
         self.sweep();
         let name = format!("{PREFIX}{pid}");
         let dir = self.dir.join(&name);
@@ -240,7 +240,7 @@ mod tests {
         assert_eq!(text("cgroup.subtree_control"), "+memory +pids +cpu");
         // Left by an executor that was killed together with its minion.
         fs::create_dir(dir.join("executor-1")).unwrap();
-        let group = groups.make(4711, Bounds { memory: 1 << 30, pids: 300 }).unwrap();
+        let group = groups.make(4711, GroupBounds { memory: 1 << 30, pids: 300 }).unwrap();
         assert!(!dir.join("executor-1").exists());
         for (file, expect) in
             [("memory.max", "1073741824"), ("pids.max", "300"), ("cpu.weight", "50"), ("cgroup.procs", "4711")]

@@ -10,12 +10,12 @@ use std::process::ExitStatus;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use brine_sandbox_walls::{Cgroup, Grant, Spec, Walls};
+use brine_sandbox_walls::{Cgroup, KeptDirectory, Spec, Walls};
 use brine_sandbox_wire::{Connection, DirectGrants, FromExecutor, Receiver, Sender, ToExecutor, VERSION};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::process::{Child, ChildStderr};
 
-use crate::kernel::cgroup::{Bounds, Group, Groups};
+use crate::kernel::cgroup::{Group, GroupBounds, Groups};
 use crate::kernel::spawn::{Start, spawn};
 use crate::kernel::user::{self, User};
 
@@ -38,7 +38,7 @@ const MEMORY_PER_WAITING: u64 = 3 << 20;
 
 /// The executor's program and how to start it.
 #[derive(Debug, Clone)]
-pub(crate) struct Program {
+pub(crate) struct ExecutorProgram {
     pub(crate) path: PathBuf,
     /// Calls that may have begun in it at the same time. Further calls wait in the minion.
     pub(crate) max_running: usize,
@@ -125,7 +125,7 @@ impl Drop for Life {
 /// Starts the program and waits until it is ready. An error is one line. The minion sets up the user and the control
 /// group; the executor sets up the rest (landlock, seccomp, limits) before `Ready`, from the direct grants of its
 /// modules.
-pub(crate) async fn start(program: &Program, direct: &DirectGrants) -> Result<Process, String> {
+pub(crate) async fn start(program: &ExecutorProgram, direct: &DirectGrants) -> Result<Process, String> {
     let path = &program.path;
     let user = match direct.user.as_deref() {
         Some(name) => user::of_a_module(name)?,
@@ -144,7 +144,7 @@ pub(crate) async fn start(program: &Program, direct: &DirectGrants) -> Result<Pr
         // Ends with the process.
         tokio::spawn(log_lines(pid, stderr));
     }
-    let bounds = Bounds { memory: spec.memory.unwrap_or(program.memory), pids: THREADS };
+    let bounds = GroupBounds { memory: spec.memory.unwrap_or(program.memory), pids: THREADS };
     // The process has done nothing yet: it waits for the minion's first message.
     let (group, cgroup) =
         match program.groups.as_ref().map_err(Clone::clone).and_then(|groups| groups.make(pid, bounds)) {
@@ -198,13 +198,13 @@ pub(crate) async fn start(program: &Program, direct: &DirectGrants) -> Result<Pr
 
 /// Returns what the executor with these grants may keep, and one line for each directory that it cannot have. The other
 /// directories still count.
-async fn spec(program: &Program, direct: &DirectGrants, user: Option<&User>) -> (Spec, Vec<String>) {
+async fn spec(program: &ExecutorProgram, direct: &DirectGrants, user: Option<&User>) -> (Spec, Vec<String>) {
     let mut spec = Spec::executor();
     let mut left_out = Vec::new();
     for directory in &direct.directories {
         let path = &directory.path;
         match crate::kernel::directories::why_left_out(path).await {
-            None => spec.directories.push(Grant { path: path.clone(), writable: directory.writable }),
+            None => spec.directories.push(KeptDirectory { path: path.clone(), writable: directory.writable }),
             Some(why) => left_out.push(format!("the granted directory {path} {why}: it is left out")),
         }
     }
@@ -279,8 +279,8 @@ mod tests {
 
     use super::*;
 
-    fn program() -> Program {
-        Program {
+    fn program() -> ExecutorProgram {
+        ExecutorProgram {
             path: PathBuf::new(),
             max_running: 20,
             computing: 10,
@@ -309,7 +309,7 @@ mod tests {
         let own = User { uid: 61_166, gid: 61_166, own: true };
         let (kept, left_out) = spec(&program(), &direct("real"), Some(&own)).await;
         assert_eq!(left_out, [""; 0]);
-        assert_eq!(kept.directories, [Grant { path: path("real"), writable: true }]);
+        assert_eq!(kept.directories, [KeptDirectory { path: path("real"), writable: true }]);
         assert_eq!(kept.connect, [(80, 90), (443, 443)]);
         assert_eq!((kept.processes, kept.memory), (Some(4_096), Some((1 << 30) + (110 << 20) + (768 << 20))));
         // Other processes have the same user.
@@ -321,7 +321,7 @@ mod tests {
         let mut both = direct("link");
         both.directories.extend([direct("missing"), direct("real")].into_iter().flat_map(|it| it.directories));
         let (kept, left_out) = spec(&program(), &both, None).await;
-        assert_eq!(kept.directories, [Grant { path: real.clone(), writable: true }]);
+        assert_eq!(kept.directories, [KeptDirectory { path: real.clone(), writable: true }]);
         assert_eq!(
             left_out,
             [

@@ -25,7 +25,7 @@ use crate::kernel::cache::{Cache, own_folder};
 use crate::kernel::cgroup::Groups;
 use crate::kernel::compile::Compiler;
 use crate::kernel::executors::ExecutorSet;
-use crate::kernel::process::{Living, Program};
+use crate::kernel::process::{ExecutorProgram, Living};
 use crate::kernel::run::Runner;
 use crate::kernel::supervisor::{Parts, Restarts};
 use crate::kernel::trim::Trim;
@@ -153,7 +153,7 @@ impl Sandbox {
             memory: config.settings.total_memory,
         }));
         let parts = Parts {
-            program: Program {
+            program: ExecutorProgram {
                 path: config.executor,
                 max_running: jobs.max_calls(),
                 computing: jobs.max_running(),

@@ -20,7 +20,7 @@ use crate::kernel::admission::Jobs;
 use crate::kernel::broker::Broker;
 use crate::kernel::link::{Link, Remains};
 use crate::kernel::loadable::CodeSource;
-use crate::kernel::process::{self, Process, Program};
+use crate::kernel::process::{self, ExecutorProgram, Process};
 use crate::kernel::suspects::Suspects;
 use executor::Condition;
 pub(crate) use executor::{Executor, Lease, NoExecutor};
@@ -36,7 +36,7 @@ const CLOSED: &str = crate::kernel::link::CLOSED;
 /// The parts that all executors share.
 #[derive(Clone)]
 pub(crate) struct Parts {
-    pub(crate) program: Program,
+    pub(crate) program: ExecutorProgram,
     pub(crate) restarts: Restarts,
     /// The source of compiled code.
     pub(crate) source: Arc<dyn CodeSource>,
