@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use brine_component::ModuleInfo;
 use brine_minion::config::Package;
-use brine_sandbox::{CompileLimits, Compiled, ModuleName, Sha256Hex};
+use brine_sandbox::{CompileCost, CompileLimits, ModuleName, Sha256Hex};
 use sha2::{Digest, Sha256};
 
 use crate::asks::Asks;
@@ -21,7 +21,7 @@ pub(crate) struct Module {
     pub(crate) info: ModuleInfo,
     pub(crate) asks: Asks,
     /// The cost of compiling it, or why it cannot be compiled. None: it was not compiled.
-    pub(crate) compiled: Option<Result<Compiled, String>>,
+    pub(crate) compiled: Option<Result<CompileCost, String>>,
 }
 
 impl Module {

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use brine_component::{Function, signature};
-use brine_sandbox::{Compiled, Rest};
+use brine_sandbox::{CompileCost, Rest};
 use serde_json::{Value, json};
 
 use crate::asks;
@@ -93,7 +93,7 @@ fn said(block: &Block) -> String {
     format!("by key {}{time}{version}, as it says: `salt-module verify` checks that", block.key)
 }
 
-fn cost(compiled: &Compiled) -> String {
+fn cost(compiled: &CompileCost) -> String {
     format!(
         "in {} ({} of CPU) with {} MB of memory at most, into {} KB of machine code",
         seconds(compiled.wall),

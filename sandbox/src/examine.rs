@@ -8,13 +8,14 @@ use std::time::{Duration, Instant};
 use brine_component::ModuleInfo;
 use nix::sys::resource::{UsageWho, getrusage};
 
-use crate::cache::described;
-use crate::compile::{CompileError, Compiler};
-use crate::{CompileLimits, user};
+use crate::CompileLimits;
+use crate::kernel::cache::described;
+use crate::kernel::compile::{CompileError, Compiler};
+use crate::kernel::user;
 
 /// The cost of compiling a module.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Compiled {
+pub struct CompileCost {
     /// Bytes of machine code.
     pub code: u64,
     /// Wall-clock time.
@@ -35,7 +36,7 @@ pub async fn examine(
     limits: CompileLimits,
     wasm: &[u8],
     compile: bool,
-) -> Result<(ModuleInfo, Option<Compiled>), String> {
+) -> Result<(ModuleInfo, Option<CompileCost>), String> {
     let user = user::of_the_sandbox(None)?;
     let compiler = Compiler { program, limits, user };
     let failed = |error: std::io::Error| format!("cannot be given to the compiler: {error}");
@@ -59,7 +60,7 @@ pub async fn examine(
         true => {
             let (cpu, memory) = children();
             let code = std::fs::metadata(&output).map_err(failed)?.len();
-            Some(Compiled { code, wall, cpu: cpu.saturating_sub(before.0), memory })
+            Some(CompileCost { code, wall, cpu: cpu.saturating_sub(before.0), memory })
         }
     };
     Ok((info, compiled))

@@ -4,58 +4,76 @@
 //! [`Sandbox::install`] → the compiler's cage → the cache → the executor. This crate links neither wasmtime nor a
 //! compiler: modules are opaque bytes, and another process without privileges runs them.
 //!
-//! - `name.rs`     checked names of modules
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use std::sync::Arc;
+//!
+//! use brine_sandbox::{
+//!     Broker, Caller, HostError, HostOp, JobContext, LogLevel, Sandbox, SandboxConfig, Settings,
+//! };
+//! use futures_util::future::BoxFuture;
+//! use rmpv::Value;
+//!
+//! /// Performs nothing for modules, whatever the owner granted.
+//! struct Nothing;
+//!
+//! impl Broker for Nothing {
+//!     fn host_call<'a>(&'a self, _: &'a Caller, _: HostOp) -> BoxFuture<'a, Result<Value, HostError>> {
+//!         Box::pin(async { Err(HostError::Failed("there is nothing here".into())) })
+//!     }
+//!
+//!     fn log(&self, _: &JobContext, _: LogLevel, message: &str) {
+//!         eprintln!("{message}");
+//!     }
+//! }
+//!
+//! let config = SandboxConfig {
+//!     executor: "/usr/lib/brine/brine-executor".into(),
+//!     compiler: "/usr/lib/brine/brine-compiler".into(),
+//!     cache_dir: "/var/cache/example/compiled".into(),
+//!     standard_dir: "/usr/lib/brine/modules".into(),
+//!     modules_dir: "/var/cache/example/modules".into(),
+//!     settings: Settings::default(),
+//! };
+//! let sandbox = Sandbox::start(config, Arc::new(Nothing)).await?;
+//! sandbox.install("hello", &std::fs::read("hello.wasm")?, None, "base").await?;
+//! let job = JobContext { jid: "1".into(), function: "hello.greet".into(), ..JobContext::default() };
+//! let outcome = sandbox.run(job, "hello.greet", vec![Value::from("world")], Vec::new()).await;
+//! println!("{} (success: {})", outcome.value, outcome.success);
+//! sandbox.shutdown().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! What runs calls is the kernel. It knows calls, grants, limits and contents:
+//!
+//! - `kernel/`     executors, admission, compiled code, and the broker's seam; its `mod.rs` has a map
+//!
+//! What belongs to a minion imports the kernel:
+//!
+//! - `sandbox/`    the front door; `resolve.rs` from the name of a function to a call with grants and limits
 //! - `policy/`     decides what a module may do: pure functions of the declarations in `brine_capabilities` and the
 //!   owner's settings, which `settings/` reads
-//! - `broker/`     the trait that performs everything outside an instance, and the one check before it
-//! - `signature/`  verifies module signatures; `report.rs` reports on modules, policy and walls
-//! - `compile.rs`  one run of the compiler in its cage; `examine.rs` the same for tools that only inspect a module
-//! - `cache.rs`    compiled code by content; `lanes.rs` the queues for fetching and compiling
-//! - `store.rs`    the installed modules, and how one is switched in
-//! - `spawn.rs`    starts the two programs; `user.rs` selects their user; `cgroup.rs` their control groups, if
-//!   available
-//! - `process.rs`  one executor process; `link.rs` the conversation with it; `supervisor.rs` restarts it; `suspects.rs`
-//!   tracks modules that kill it; `executors.rs` the set of executors
-//! - `admission/`  decides which job runs, waits or is refused; `job.rs` one call from arguments to outcome
-//! - `memory.rs`   the memory available to all instances; `trim.rs` returns freed memory to the host
-//! - `value.rs`    MessagePack from an executor, checked against bounds before it is built
+//! - `signature/`  verifies module signatures; `report/` reports on modules, policy and walls
+//! - `store/`      the installed modules, and how one is switched in
+//! - `examine.rs`  one run of the compiler for tools that only inspect a module
 //! - `sentence.rs` lists of names in messages
 
-mod admission;
-mod broker;
-mod cache;
-mod cgroup;
-mod compile;
-mod directories;
 mod examine;
-mod executors;
-mod job;
-mod lanes;
-mod link;
-mod memory;
-mod name;
+mod kernel;
 mod policy;
-mod process;
 mod report;
+mod resolve;
 mod sandbox;
 mod sentence;
 mod settings;
 mod signature;
-mod spawn;
 mod store;
-mod supervisor;
-mod suspects;
 #[cfg(test)]
 mod testing;
-mod trim;
-mod user;
-mod value;
 
 use std::path::PathBuf;
-use std::time::Duration;
 
-pub use admission::Concurrency;
-pub use brine_capabilities::hosts::{Host as NetworkHost, plain as plain_address};
 pub use brine_capabilities::ops::*;
 pub use brine_capabilities::{
     Capability, DirectGrants, Directory, Grant, Grants, Host, HttpRequest, ListKind, Names, NetworkRule,
@@ -63,12 +81,15 @@ pub use brine_capabilities::{
 };
 pub use brine_component::{Function, ModuleInfo, Param, Rest, signature};
 pub use brine_sandbox_wire::{ByteBuf, FailKind, HostError, JobContext, Limits, LogLevel, Sha256Hex, Usage};
-pub use broker::{Broker, Caller, Remedy, check, check_host};
-pub use cgroup::program_groups;
-pub use examine::{Compiled, examine};
-pub use job::JobOutcome;
-pub use lanes::{Lanes, OneEach, SMALL_MODULE};
-pub use name::{BadName, ModuleName};
+pub use examine::{CompileCost, examine};
+pub use kernel::admission::Concurrency;
+pub use kernel::broker::{Broker, Caller, Remedy, check, check_host};
+pub use kernel::cgroup::program_groups;
+pub use kernel::compile::CompileLimits;
+pub use kernel::lanes::{Lanes, OneEach, SMALL_MODULE};
+pub use kernel::name::{BadName, ModuleName};
+pub use kernel::run::JobOutcome;
+pub use kernel::supervisor::Restarts;
 pub use policy::always as always_granted;
 pub use policy::{
     Entry, Granted, LimitChanges, ModuleGrants, Policy, Quorum, Refused, Revoked, Rules, Signer, Signers, Subject,
@@ -77,9 +98,8 @@ pub use sandbox::{Reloaded, Removed, Sandbox, StartError};
 pub use settings::{Settings, SettingsError, others_may_write};
 pub use signature::{KeyId, MAX_SIGNATURE, MAX_SIGNERS, SignatureError, SigningKey};
 pub use store::{ApproveError, Held, InstallError, Installed, Module, RemoveError, RollbackError, Synced, SyncedFrom};
-pub use supervisor::Restarts;
 
-/// The sandbox's programs, folders and limits.
+/// The sandbox's programs, folders and settings.
 #[derive(Debug, Clone)]
 pub struct SandboxConfig {
     /// The program `brine-executor`.
@@ -92,47 +112,6 @@ pub struct SandboxConfig {
     pub standard_dir: PathBuf,
     /// Folder of installed modules, `NAME.wasm`, which the next start reads again.
     pub modules_dir: PathBuf,
-    /// The limits of one job.
-    pub limits: Limits,
-    /// The owner's grants.
-    pub policy: Policy,
-    /// Upper bound on the jobs that compute at the same time.
-    pub max_running: usize,
-    /// Upper bound on the jobs that have begun and wait for something (a sleep, a program, another server), in addition
-    /// to `max_running`.
-    pub max_waiting: usize,
-    /// Upper bound on the jobs that wait to begin. Further jobs are refused at once.
-    pub max_queued: usize,
-    /// Bytes of memory lent to the instances of all jobs together. Jobs wait for free memory.
-    pub total_memory: u64,
-    /// Idle time after which an executor with direct grants ends.
-    pub executor_idle: Duration,
-    /// The limits of one compilation.
-    pub compile: CompileLimits,
-    /// The user of executors and compiler if this process is root: a name or a number. None: the sandbox's own user.
-    pub user: Option<String>,
-    /// Whether to refuse to start if the second wall is incomplete.
-    pub require_second_wall: bool,
-}
-
-/// The limits of one compilation. The engine itself has none there.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CompileLimits {
-    /// Size of a module in bytes, checked before the compiler starts.
-    pub module: u64,
-    /// Bytes of address space. An interpreter of 18 MB needs 400 MB.
-    pub memory: u64,
-    /// Seconds of CPU time. An interpreter of 18 MB needs 11 to 15 s on a fast, idle processor; the default suffices
-    /// for a processor four times as slow.
-    pub cpu_s: u64,
-    /// Bytes of compiled code.
-    pub file: u64,
-    /// Wall-clock time. It allows for a busy host, because the compiler runs at low priority.
-    pub wall: Duration,
-}
-
-impl Default for CompileLimits {
-    fn default() -> Self {
-        Self { module: 32 << 20, memory: 1 << 30, cpu_s: 60, file: 128 << 20, wall: Duration::from_secs(300) }
-    }
+    /// The owner's settings: grants, and the limits of everything.
+    pub settings: Settings,
 }

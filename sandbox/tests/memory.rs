@@ -21,7 +21,7 @@ const KEPT: u64 = 16 << 20;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn it_is_as_before_after_a_thousand_large_jobs() {
     let mut home = Home::new();
-    (home.config.max_running, home.config.max_queued) = (16, JOBS);
+    (home.config.settings.max_running, home.config.settings.max_queued) = (16, JOBS);
     let (sandbox, _grip) = home.start().await;
     sandbox.install("mine", &wasm(&number(1)), None, "base").await.unwrap();
     assert!(call(&sandbox, "mine.number").await.success);

@@ -53,16 +53,7 @@ pub fn sandbox_with(
                 cache_dir,
                 standard_dir: package.modules,
                 modules_dir,
-                limits: settings.limits,
-                policy: settings.policy,
-                max_running: jobs,
-                max_waiting: settings.max_waiting,
-                max_queued: settings.max_queued,
-                total_memory: settings.total_memory,
-                executor_idle: settings.executor_idle,
-                compile: settings.compile,
-                user: settings.user,
-                require_second_wall: settings.require_second_wall,
+                settings: Settings { max_running: jobs, ..settings },
             };
             let sandbox = Sandbox::start(config, broker).await.map_err(|e| MinionError::Sandbox(e.to_string()))?;
             let functions: Arc<dyn Functions> = sandbox.clone();

@@ -16,14 +16,14 @@ const METADATA: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
 
 /// A host in the form that rules are compared with.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Host {
+pub enum NetworkHost {
     /// Lower case, without a trailing dot.
     Name(String),
     /// Never an IPv4 address mapped into IPv6.
     Address(IpAddr),
 }
 
-impl std::fmt::Display for Host {
+impl std::fmt::Display for NetworkHost {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Name(name) => f.write_str(name),
@@ -32,7 +32,7 @@ impl std::fmt::Display for Host {
     }
 }
 
-impl Host {
+impl NetworkHost {
     /// Parses a name or an address (IPv6 with or without brackets). None for anything else. Numbers that only resemble
     /// an address (`127.1`, `0x7f000001`, `2130706433`) are neither.
     #[must_use]
@@ -132,10 +132,14 @@ mod tests {
     fn names_and_addresses_are_read() {
         for name in ["repo.example", "a_b", "xn--bcher-kva.example.", "host-1", "1.example"] {
             let plain = name.strip_suffix('.').unwrap_or(name).to_owned();
-            assert_eq!(Host::read(name), Some(Host::Name(plain)), "{name}");
+            assert_eq!(NetworkHost::read(name), Some(NetworkHost::Name(plain)), "{name}");
         }
         for address in ["192.0.2.1", "::ffff:192.0.2.1", "[::ffff:192.0.2.1]"] {
-            assert_eq!(Host::read(address), Some(Host::Address("192.0.2.1".parse().unwrap())), "{address}");
+            assert_eq!(
+                NetworkHost::read(address),
+                Some(NetworkHost::Address("192.0.2.1".parse().unwrap())),
+                "{address}"
+            );
         }
         for text in [
             "",
@@ -154,8 +158,8 @@ mod tests {
             "[192.0.2.1]",
             "[::1",
         ] {
-            assert_eq!(Host::read(text), None, "{text}");
+            assert_eq!(NetworkHost::read(text), None, "{text}");
         }
-        assert_eq!(Host::read(&"a.".repeat(200)), None);
+        assert_eq!(NetworkHost::read(&"a.".repeat(200)), None);
     }
 }

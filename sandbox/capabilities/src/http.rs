@@ -2,7 +2,7 @@
 //! way.
 
 use crate::forms::{MAX_BULK, malformed, size};
-use crate::hosts::Host;
+use crate::hosts::NetworkHost;
 use crate::prelude::*;
 use crate::reach::check_host;
 use crate::rules::{one_port, rule_text};
@@ -118,7 +118,7 @@ fn is_token(text: &str) -> bool {
 /// A parsed URL. The request uses the URL written from these parts, so that the client cannot read it differently.
 struct Url {
     https: bool,
-    host: Host,
+    host: NetworkHost,
     port: u16,
     /// Path and query.
     rest: String,
@@ -157,7 +157,7 @@ impl Url {
         if host.contains(':') && !host.starts_with('[') {
             return bad("has an address without brackets");
         }
-        let Some(host) = Host::read(host) else {
+        let Some(host) = NetworkHost::read(host) else {
             return bad("names no host, or an address in another form than a.b.c.d");
         };
         let port = match port {

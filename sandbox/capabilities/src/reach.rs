@@ -6,7 +6,7 @@ use crate::Capability;
 use crate::check::Refusal;
 use crate::forms::malformed;
 use crate::grants::{Grant, Grants};
-use crate::hosts::{Host, inward, plain};
+use crate::hosts::{NetworkHost, inward, plain};
 use crate::rules::{one_port, rule_text};
 
 /// Checks whether a host (a name or an address) may be reached at this port: for requests, redirects, and the addresses
@@ -24,11 +24,11 @@ pub fn check_host(granted: &Grants, host: &str, port: u16) -> Result<(), Refusal
     Err(not_granted(granted, format!("reach {at}"), &host, port))
 }
 
-pub(crate) fn read(host: &str) -> Result<Host, Refusal> {
-    Host::read(host).ok_or_else(|| malformed("the name of a host", "is neither a name nor an address"))
+pub(crate) fn read(host: &str) -> Result<NetworkHost, Refusal> {
+    NetworkHost::read(host).ok_or_else(|| malformed("the name of a host", "is neither a name nor an address"))
 }
 
-pub(crate) fn not_granted(granted: &Grants, what: String, host: &Host, port: u16) -> Refusal {
+pub(crate) fn not_granted(granted: &Grants, what: String, host: &NetworkHost, port: u16) -> Refusal {
     let mut rules = granted.direct.network.clone();
     rules.push(one_port(host, port));
     rules.sort();
@@ -39,13 +39,13 @@ impl Grants {
     /// Checks whether this host, a name or an address, may be reached at this port. Redirects are checked like first
     /// requests.
     pub fn allows_host(&self, host: &str, port: u16) -> bool {
-        Host::read(host)
+        NetworkHost::read(host)
             .is_some_and(|host| self.direct.network.iter().any(|rule| rule.means(&host) && rule.opens(port)))
     }
 
     /// Checks whether any port of this host may be reached. If so, its name may be resolved.
     pub fn allows_name(&self, host: &str) -> bool {
-        Host::read(host).is_some_and(|host| self.direct.network.iter().any(|rule| rule.means(&host)))
+        NetworkHost::read(host).is_some_and(|host| self.direct.network.iter().any(|rule| rule.means(&host)))
     }
 
     /// Checks whether a connection to `address`, found by resolving a granted name, is allowed at this port. A name
@@ -53,7 +53,7 @@ impl Grants {
     pub fn allows_resolved(&self, name: &str, address: IpAddr, port: u16) -> bool {
         let address = plain(address);
         let by_name = self.allows_host(name, port) && !inward(address);
-        by_name || self.direct.network.iter().any(|rule| rule.means(&Host::Address(address)) && rule.opens(port))
+        by_name || self.direct.network.iter().any(|rule| rule.means(&NetworkHost::Address(address)) && rule.opens(port))
     }
 }
 

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
-use crate::hosts::{Host, plain};
+use crate::hosts::{NetworkHost, plain};
 
 /// Hosts and ports that guests may connect to.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -19,10 +19,10 @@ pub struct NetworkRule {
 impl NetworkRule {
     /// Checks whether the rule covers this host: a name by its name, an address by itself or its network.
     #[must_use]
-    pub fn means(&self, host: &Host) -> bool {
+    pub fn means(&self, host: &NetworkHost) -> bool {
         match host {
-            Host::Name(name) => self.host == *name,
-            Host::Address(address) => match self.host.parse::<IpNet>() {
+            NetworkHost::Name(name) => self.host == *name,
+            NetworkHost::Address(address) => match self.host.parse::<IpNet>() {
                 Ok(net) => net.contains(address),
                 Err(_) => self.host.parse::<IpAddr>().is_ok_and(|granted| plain(granted) == *address),
             },
@@ -37,7 +37,7 @@ impl NetworkRule {
 }
 
 /// Returns a rule for one host at one port.
-pub(crate) fn one_port(host: &Host, port: u16) -> NetworkRule {
+pub(crate) fn one_port(host: &NetworkHost, port: u16) -> NetworkRule {
     NetworkRule { host: host.to_string(), ports: (port, port) }
 }
 
@@ -81,7 +81,7 @@ pub fn read_rule(text: &str) -> Result<NetworkRule, String> {
         }
         return Ok(NetworkRule { host: net.to_string(), ports });
     }
-    match Host::read(host) {
+    match NetworkHost::read(host) {
         Some(host) => Ok(NetworkRule { host: host.to_string(), ports }),
         None if !host.is_ascii() => Err("a host's name is ASCII; write an international one as xn--…".to_owned()),
         None => Err(form.to_owned()),

@@ -8,16 +8,16 @@ use std::io::{Seek, Write};
 use std::process::Command;
 use std::sync::Arc;
 
-use brine_executor::call::{self, Host};
+use brine_executor::call::{self, Shared};
 use brine_executor::line::Line;
-use brine_executor::links::{Grants, Links};
+use brine_executor::links::{InterfaceSet, Linkers};
 use brine_executor::load;
-use brine_executor::modules::Module;
+use brine_executor::modules::LoadedModule;
 use brine_executor::ticker::Ticker;
 use brine_executor::value::lift;
-use brine_executor::value::lower::{self, Budget};
+use brine_executor::value::lower::{self, ValueBudget};
 use brine_executor::value::msgpack::Writer;
-use brine_executor::value::signature::{Param, Signature};
+use brine_executor::value::signature::{Signature, TypedParam};
 use brine_executor::value::ty::Ty;
 use brine_sandbox_wire::{
     Connection, DirectGrants, FromExecutor, JobContext, Limits, Outcome, Run, Sha256Hex, ToExecutor,
@@ -71,15 +71,15 @@ fn instances(c: &mut Criterion) {
         let (minion, executor) = Connection::pair().expect("a socket pair");
         let (mut answers, sender) =
             (minion.minion().1, Connection::from_fd(executor).expect("our own socket").executor().0);
-        let host = Host {
-            links: Links::new(&engine),
+        let host = Shared {
+            links: Linkers::new(&engine),
             ticker: Ticker::start(&engine).expect("a thread"),
             running: Semaphore::new(1),
             sender: Mutex::new(sender),
             engine: engine.clone(),
         };
         let component = load::load(&engine, file(&code).into()).expect("our own code");
-        let module = Module::new(&engine, "test", component).expect("it has a function");
+        let module = LoadedModule::new(&engine, "test", component).expect("it has a function");
         group.bench_function("in process", |b| {
             b.iter(|| {
                 runtime.block_on(async {
@@ -124,7 +124,7 @@ fn values(c: &mut Criterion) {
     let ty = Ty::Dict(Box::new(Ty::Text));
     let signature = Signature {
         name: "test.echo".into(),
-        params: [Param::new("value", ty.clone())].into(),
+        params: [TypedParam::new("value", ty.clone())].into(),
         result: Some(ty.clone().into()),
     };
     let mut group = c.benchmark_group("a dict of texts");
@@ -135,7 +135,7 @@ fn values(c: &mut Criterion) {
         rmpv::encode::write_value(&mut args, &rmpv::Value::Array(vec![rmpv::Value::Map(dict)])).expect("to memory");
         let lowered = |args: &[u8]| {
             let given = signature.bind(args, &[0x80]).expect("it fits");
-            lower::lower_all(&signature, &given, &mut Budget::new(usize::MAX)).expect("it fits")
+            lower::lower_all(&signature, &given, &mut ValueBudget::new(usize::MAX)).expect("it fits")
         };
         group.throughput(Throughput::Bytes(args.len() as u64));
         group.bench_function(format!("{size} lowered"), |b| b.iter(|| lowered(&args)));
@@ -156,11 +156,11 @@ fn modules(c: &mut Criterion) {
     let wasm = wat::parse_str(PING).expect("it is a component");
     let code = compiled(&wasm);
     let engine = load::engine().expect("an engine");
-    let links = Links::new(&engine);
+    let links = Linkers::new(&engine);
     let ready = |file: File| {
-        let module = Module::new(&engine, "test", load::load(&engine, file.into()).expect("our own code"));
+        let module = LoadedModule::new(&engine, "test", load::load(&engine, file.into()).expect("our own code"));
         let module = module.expect("it has a function");
-        module.linked(&links, Grants::new(&[])).map(drop).expect("it needs nothing");
+        module.linked(&links, InterfaceSet::new(&[])).map(drop).expect("it needs nothing");
         module
     };
     let mut group = c.benchmark_group("a module is made ready");

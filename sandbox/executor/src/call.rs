@@ -16,13 +16,13 @@ use wasmtime::{Engine, Store};
 use crate::directories::Directories;
 use crate::guest::{Guest, MAX_HANDLES};
 use crate::line::Line;
-use crate::links::{Grants, Links};
-use crate::modules::{Function, Module, Returns, Shape};
+use crate::links::{InterfaceSet, Linkers};
+use crate::modules::{LoadedFunction, LoadedModule, Returns, Shape};
 use crate::outcome;
 use crate::params::Params;
 use crate::ticker::Ticker;
 use crate::value::lift::{self, Unfit};
-use crate::value::lower::{self, Budget};
+use crate::value::lower::{self, ValueBudget};
 use crate::value::msgpack::Writer;
 use crate::value::show::show;
 use crate::value::signature::Misfit;
@@ -38,11 +38,11 @@ const MAX_NAME: usize = 100;
 const SHORT: Duration = Duration::from_millis(4);
 
 /// The state that all calls share.
-pub struct Host {
+pub struct Shared {
     /// The engine.
     pub engine: Engine,
     /// The linkers.
-    pub links: Links,
+    pub links: Linkers,
     /// The clock that interrupts guests.
     pub ticker: Ticker,
     /// The slots for running guests.
@@ -55,7 +55,7 @@ pub struct Host {
 ///
 /// # Errors
 /// When the socket fails, because the minion has ended.
-pub async fn run(host: &Host, module: &Module, run: Run, line: Arc<Line>) -> Result<(), WireError> {
+pub async fn run(host: &Shared, module: &LoadedModule, run: Run, line: Arc<Line>) -> Result<(), WireError> {
     let call = run.call;
     // A call may be killed while it waits for its slot, because earlier calls may take long.
     let permit = tokio::select! {
@@ -90,7 +90,7 @@ pub async fn run(host: &Host, module: &Module, run: Run, line: Arc<Line>) -> Res
     sent
 }
 
-async fn send(host: &Host, messages: &[FromExecutor]) -> Result<(), WireError> {
+async fn send(host: &Shared, messages: &[FromExecutor]) -> Result<(), WireError> {
     let mut sender = host.sender.lock().await;
     for message in messages {
         sender.send(message).await?;
@@ -135,7 +135,12 @@ impl From<Unfit> for Failure {
 
 type Finished = (Outcome, Usage, Option<Box<Store<Guest>>>);
 
-async fn in_instance(host: &Host, module: &Module, mut run: Run, line: &Arc<Line>) -> Result<Finished, WireError> {
+async fn in_instance(
+    host: &Shared,
+    module: &LoadedModule,
+    mut run: Run,
+    line: &Arc<Line>,
+) -> Result<Finished, WireError> {
     let started = Instant::now();
     run.limits.output = run.limits.output.min(Limits::MAX_OUTPUT);
     let nothing = |kind, message| Ok((outcome::failed(kind, message), Usage::default(), None));
@@ -143,7 +148,7 @@ async fn in_instance(host: &Host, module: &Module, mut run: Run, line: &Arc<Line
         Ok(function) => function,
         Err(message) => return nothing(FailKind::Unknown, message),
     };
-    let grants = Grants::new(&run.imports_granted);
+    let grants = InterfaceSet::new(&run.imports_granted);
     let pre = match module.linked(&host.links, grants) {
         Ok(pre) => pre,
         Err(message) => return nothing(FailKind::Refused, message),
@@ -207,7 +212,7 @@ async fn in_instance(host: &Host, module: &Module, mut run: Run, line: &Arc<Line
     Ok((outcome, usage, Some(store)))
 }
 
-fn store(host: &Host, module: &Arc<str>, run: &mut Run, line: &Arc<Line>) -> Store<Guest> {
+fn store(host: &Shared, module: &Arc<str>, run: &mut Run, line: &Arc<Line>) -> Store<Guest> {
     let guest = Guest::new(Arc::clone(line), module, run);
     let mut store = Store::new(&host.engine, guest);
     store.limiter_async(|guest| &mut guest.memory);
@@ -243,7 +248,7 @@ fn thread_cpu() -> Duration {
 /// the minion kills it. A computing guest yields to this function at every tick; a waiting guest is woken at its
 /// deadline.
 async fn drive(
-    host: &Host,
+    host: &Shared,
     mut guest: Pin<&mut impl Future<Output = Result<Vec<u8>, Failure>>>,
     line: &Line,
     started: Instant,
@@ -321,14 +326,14 @@ async fn open_directories(store: &mut Store<Guest>, run: &Run) -> Result<(), Fai
 async fn call(
     store: &mut Store<Guest>,
     pre: &InstancePre<Guest>,
-    function: &Function,
+    function: &LoadedFunction,
     run: &Run,
 ) -> Result<Vec<u8>, Failure> {
     // The arguments are checked before an instance is made.
     let signature = &function.signature;
     let given = signature.bind(&run.args, &run.kwargs)?;
     let mut out = Writer::new(usize::try_from(run.limits.output).unwrap_or(usize::MAX));
-    let mut budget = Budget::new(usize::try_from(run.limits.host_bytes).unwrap_or(usize::MAX));
+    let mut budget = ValueBudget::new(usize::try_from(run.limits.host_bytes).unwrap_or(usize::MAX));
     if let Some(shape) = &function.shape {
         let params = shape.takes.params(signature, &given, &mut budget)?;
         return with_static_types(store, pre, function, shape, params, out).await;
@@ -362,7 +367,11 @@ fn error_text(error: &Val, ty: &crate::value::ty::Ty) -> Result<String, Unfit> {
     Ok(show(&out.into_bytes()))
 }
 
-async fn instantiate(store: &mut Store<Guest>, pre: &InstancePre<Guest>, function: &Function) -> Result<Func, Failure> {
+async fn instantiate(
+    store: &mut Store<Guest>,
+    pre: &InstancePre<Guest>,
+    function: &LoadedFunction,
+) -> Result<Func, Failure> {
     let instance: Instance = pre.instantiate_async(&mut *store).await?;
     let func = instance.get_func(&mut *store, function.export);
     func.ok_or_else(|| Failure::Engine(wasmtime::Error::msg("the function is not where it was")))
@@ -377,7 +386,7 @@ struct DataOut {
 async fn with_static_types(
     store: &mut Store<Guest>,
     pre: &InstancePre<Guest>,
-    function: &Function,
+    function: &LoadedFunction,
     shape: &Shape,
     params: Params,
     mut out: Writer,
@@ -432,11 +441,11 @@ mod tests {
         (func (export "f") (canon lift (core func $i "f"))))"#;
 
     /// Runs a component that imports the host function `out`, and returns how the call ended.
-    async fn outcome_of(out: impl FnOnce(&mut Linker<Guest>), line: &Arc<Line>, limits: Limits) -> (End, Host) {
+    async fn outcome_of(out: impl FnOnce(&mut Linker<Guest>), line: &Arc<Line>, limits: Limits) -> (End, Shared) {
         let engine = brine_engine::engine().unwrap();
         let (connection, _other) = Connection::pair().unwrap();
-        let host = Host {
-            links: Links::new(&engine),
+        let host = Shared {
+            links: Linkers::new(&engine),
             ticker: Ticker::start(&engine).unwrap(),
             running: Semaphore::new(1),
             sender: Mutex::new(connection.executor().0),
@@ -446,7 +455,7 @@ mod tests {
         let mut linker = Linker::<Guest>::new(&engine);
         out(&mut linker);
         let pre = linker.instantiate_pre(&component).unwrap();
-        let module = Module::new(&engine, "test", component).unwrap();
+        let module = LoadedModule::new(&engine, "test", component).unwrap();
         let function = module.function("f").unwrap();
         let mut run = Run {
             call: 1,

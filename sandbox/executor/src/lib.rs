@@ -49,4 +49,4 @@ pub mod stdio;
 pub mod ticker;
 pub mod value;
 
-pub use serve::{ServeError, Settings, serve};
+pub use serve::{ServeError, ServeOptions, serve};

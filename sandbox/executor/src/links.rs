@@ -20,7 +20,7 @@ const MAX_NAMES: usize = 300;
 
 /// A set of granted interfaces: one bit for each of [`GRANTABLE`], in that order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub struct Grants(u32);
+pub struct InterfaceSet(u32);
 
 const _: () = {
     let (mut interfaces, mut capability) = (0, 0);
@@ -28,10 +28,10 @@ const _: () = {
         interfaces += GRANTABLE[capability].len();
         capability += 1;
     }
-    assert!(interfaces <= u32::BITS as usize, "there are more interfaces than bits in `Grants`");
+    assert!(interfaces <= u32::BITS as usize, "there are more interfaces than bits in `InterfaceSet`");
 };
 
-impl Grants {
+impl InterfaceSet {
     /// The set of these names, with or without `@version`. Names that this executor does not know grant nothing.
     #[must_use]
     pub fn new(names: &[String]) -> Self {
@@ -58,12 +58,12 @@ fn unversioned(name: &str) -> &str {
 }
 
 /// The linkers, each made at its first use.
-pub struct Links {
+pub struct Linkers {
     engine: Engine,
-    linkers: Mutex<HashMap<Grants, Arc<Linker<Guest>>>>,
+    linkers: Mutex<HashMap<InterfaceSet, Arc<Linker<Guest>>>>,
 }
 
-impl Links {
+impl Linkers {
     /// Starts without linkers.
     #[must_use]
     pub fn new(engine: &Engine) -> Self {
@@ -74,7 +74,12 @@ impl Links {
     ///
     /// # Errors
     /// One line for the operator, when the component imports something that was not granted or does not exist.
-    pub fn link(&self, module: &str, component: &Component, grants: Grants) -> Result<InstancePre<Guest>, String> {
+    pub fn link(
+        &self,
+        module: &str,
+        component: &Component,
+        grants: InterfaceSet,
+    ) -> Result<InstancePre<Guest>, String> {
         let linker = self.linker(grants).map_err(|error| format!("the executor's linker is broken: {error:#}"))?;
         let (mut withheld, mut unknown) = (Vec::new(), Vec::new());
         for (name, import) in component.component_type().imports(&self.engine) {
@@ -107,7 +112,7 @@ impl Links {
         }
     }
 
-    fn linker(&self, grants: Grants) -> wasmtime::Result<Arc<Linker<Guest>>> {
+    fn linker(&self, grants: InterfaceSet) -> wasmtime::Result<Arc<Linker<Guest>>> {
         let mut linkers = self.linkers.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(linker) = linkers.get(&grants) {
             return Ok(Arc::clone(linker));
@@ -117,7 +122,7 @@ impl Links {
         Ok(linker)
     }
 
-    fn make(&self, grants: Grants) -> wasmtime::Result<Linker<Guest>> {
+    fn make(&self, grants: InterfaceSet) -> wasmtime::Result<Linker<Guest>> {
         let mut linker = Linker::new(&self.engine);
         wasi::link(&mut linker)?;
         wit::types::add_to_linker::<_, HasSelf<Guest>>(&mut linker, |guest| guest)?;

@@ -3,7 +3,7 @@
 use std::os::fd::AsFd;
 use std::process::ExitCode;
 
-use brine_executor::{ServeError, Settings, serve};
+use brine_executor::{ServeError, ServeOptions, serve};
 use brine_sandbox_walls::Spec;
 
 /// EX_USAGE of sysexits: the program was started with wrong arguments.
@@ -54,8 +54,8 @@ fn end(message: &str, code: u8) -> ExitCode {
 }
 
 /// Parses the options. Returns none for `--help`.
-fn options(mut args: impl Iterator<Item = String>) -> Result<Option<(Settings, Spec)>, String> {
-    let (mut settings, mut spec) = (Settings::default(), Spec::executor());
+fn options(mut args: impl Iterator<Item = String>) -> Result<Option<(ServeOptions, Spec)>, String> {
+    let (mut settings, mut spec) = (ServeOptions::default(), Spec::executor());
     while let Some(option) = args.next() {
         let target = match option.as_str() {
             "--guest-threads" => &mut settings.guest_threads,

@@ -10,9 +10,9 @@ use wasmtime::component::types::{ComponentFunc, ComponentItem};
 use wasmtime::component::{Component, ComponentExportIndex, InstancePre};
 
 use crate::guest::Guest;
-use crate::links::{Grants, Links};
+use crate::links::{InterfaceSet, Linkers};
 use crate::params::Kinds;
-use crate::value::signature::{Param, Signature};
+use crate::value::signature::{Signature, TypedParam};
 use crate::value::ty::{MAX_TYPES, Ty, snake};
 
 /// Upper bound on the functions of one module; the compiler refuses more.
@@ -25,7 +25,7 @@ const KNOWN_TYPES: usize = 8;
 const MAX_NAMES: usize = 300;
 
 /// One function.
-pub struct Function {
+pub struct LoadedFunction {
     /// The name, parameters and result.
     pub signature: Signature,
     /// The export's index in an instance.
@@ -86,7 +86,7 @@ struct Types {
 }
 
 /// Parameters and result.
-type FunctionType = (Arc<[Param]>, Option<Arc<Ty>>);
+type FunctionType = (Arc<[TypedParam]>, Option<Arc<Ty>>);
 
 impl Types {
     /// Reads a function's type; none if the types are too large.
@@ -94,7 +94,7 @@ impl Types {
         // A type that equals a known one counts nothing in the end, so it is read with the full bound. The component's
         // own size bounds the reading.
         let mut left = MAX_TYPES;
-        let params = function.params().map(|(name, ty)| Some(Param::new(name, Ty::read(&ty, &mut left)?)));
+        let params = function.params().map(|(name, ty)| Some(TypedParam::new(name, Ty::read(&ty, &mut left)?)));
         let params = params.collect::<Option<Vec<_>>>()?;
         let result = match function.results().next() {
             Some(ty) => Some(Ty::read(&ty, &mut left)?),
@@ -117,15 +117,15 @@ impl Types {
 type Linked = Result<InstancePre<Guest>, String>;
 
 /// One module.
-pub struct Module {
+pub struct LoadedModule {
     /// The name that operators use.
     pub name: Arc<str>,
     component: Component,
-    functions: BTreeMap<String, Arc<Function>>,
-    linked: Mutex<Vec<(Grants, Linked)>>,
+    functions: BTreeMap<String, Arc<LoadedFunction>>,
+    linked: Mutex<Vec<(InterfaceSet, Linked)>>,
 }
 
-impl Module {
+impl LoadedModule {
     /// Reads a component's functions: those at its root, then those of its exported interfaces whose names are not
     /// taken.
     ///
@@ -175,7 +175,7 @@ impl Module {
         let signature = Signature { name: format!("{}.{name}", self.name), params, result };
         if let Entry::Vacant(free) = self.functions.entry(name) {
             let shape = Shape::of(&signature);
-            free.insert(Arc::new(Function { signature, export: index, shape }));
+            free.insert(Arc::new(LoadedFunction { signature, export: index, shape }));
         }
         Ok(())
     }
@@ -184,7 +184,7 @@ impl Module {
     ///
     /// # Errors
     /// Salt's line about an unknown function, with the names of the known ones.
-    pub fn function(&self, name: &str) -> Result<Arc<Function>, String> {
+    pub fn function(&self, name: &str) -> Result<Arc<LoadedFunction>, String> {
         self.functions.get(name).map(Arc::clone).ok_or_else(|| {
             let known: Vec<&str> = self.functions.keys().map(String::as_str).collect();
             let known = brine_text::short(&known.join(", "), MAX_NAMES);
@@ -193,7 +193,7 @@ impl Module {
     }
 
     /// Links the module with these grants, once for each set. The error is one line for the operator.
-    pub fn linked(&self, links: &Links, grants: Grants) -> Linked {
+    pub fn linked(&self, links: &Linkers, grants: InterfaceSet) -> Linked {
         let mut linked = self.linked.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, result)) = linked.iter().find(|(known, _)| *known == grants) {
             return result.clone();

@@ -11,7 +11,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use brine_sandbox_wire::hosts::{Host, inward, plain};
+use brine_sandbox_wire::hosts::{NetworkHost, inward, plain};
 use brine_sandbox_wire::{LogLevel, NetworkRule};
 use wasmtime_wasi::sockets::SocketAddrUse;
 
@@ -50,18 +50,18 @@ impl Network {
         self.rules
             .iter()
             .filter(|rule| rule.opens(to.port()))
-            .any(|rule| rule.means(&Host::Address(address)) || behind(rule))
+            .any(|rule| rule.means(&NetworkHost::Address(address)) || behind(rule))
     }
 
     /// Records the addresses that the minion found for a name. Returns those that the guest may connect to at some
     /// port.
     pub fn learn(&self, name: &str, addresses: &[IpAddr]) -> Vec<IpAddr> {
-        let Some(Host::Name(name)) = Host::read(name) else { return Vec::new() };
-        let host = Host::Name(name.clone());
+        let Some(NetworkHost::Name(name)) = NetworkHost::read(name) else { return Vec::new() };
+        let host = NetworkHost::Name(name.clone());
         let granted = self.rules.iter().any(|rule| rule.means(&host));
         let mut usable = Vec::new();
         for address in addresses.iter().take(MAX_OF_NAME).map(|address| plain(*address)) {
-            let literal = self.rules.iter().any(|rule| rule.means(&Host::Address(address)));
+            let literal = self.rules.iter().any(|rule| rule.means(&NetworkHost::Address(address)));
             let by_name = granted && !inward(address);
             if by_name {
                 let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);

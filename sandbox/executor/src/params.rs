@@ -16,9 +16,9 @@ use wasmtime::ValRaw;
 use wasmtime::component::__internal::{CanonicalAbiInfo, InstanceType, InterfaceType, LowerContext};
 use wasmtime::component::{ComponentNamedList, ComponentType, Lower, Val};
 
-use crate::value::lower::{self, Budget};
+use crate::value::lower::{self, ValueBudget};
 use crate::value::msgpack::{self, Item, Reader};
-use crate::value::signature::{Given, Misfit, Param, Signature};
+use crate::value::signature::{Given, Misfit, Signature, TypedParam};
 use crate::value::ty::{Int, Ty};
 
 /// Upper bound on the core values of a call's parameters, from the canonical ABI. More parameters are passed through
@@ -227,9 +227,9 @@ impl Kind {
     /// Returns the source of a parameter of this kind. None if the parameter gets no value.
     fn source<'a>(
         self,
-        param: &Param,
+        param: &TypedParam,
         given: &'a Given<'_>,
-        budget: &mut Budget,
+        budget: &mut ValueBudget,
     ) -> Result<Option<Source<'a>>, Misfit> {
         match (self.base, given) {
             (_, Given::Nothing) => return Ok(None),
@@ -267,7 +267,12 @@ impl Kinds {
     ///
     /// # Errors
     /// When an argument does not fit its parameter.
-    pub fn params(&self, signature: &Signature, given: &[Given<'_>], budget: &mut Budget) -> Result<Params, Misfit> {
+    pub fn params(
+        &self,
+        signature: &Signature,
+        given: &[Given<'_>],
+        budget: &mut ValueBudget,
+    ) -> Result<Params, Misfit> {
         let mut values = Vec::with_capacity(self.0.len());
         for ((kind, param), given) in self.0.iter().zip(signature.params.iter()).zip(given) {
             let source = kind.source(param, given, budget)?;

@@ -17,11 +17,11 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Semaphore;
 
-use crate::call::{self, Host};
+use crate::call::{self, Shared};
 use crate::line::Line;
-use crate::links::{Grants, Links};
+use crate::links::{InterfaceSet, Linkers};
 use crate::load;
-use crate::modules::Module;
+use crate::modules::LoadedModule;
 use crate::outcome;
 use crate::ticker::Ticker;
 
@@ -46,7 +46,7 @@ const SIGXFSZ: i32 = rustix::process::Signal::XFSZ.as_raw();
 
 /// The settings from the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
+pub struct ServeOptions {
     /// Threads for guests. Instances share the process's address space, in which mapping and unmapping are serialized,
     /// so more threads do not speed up small jobs.
     pub guest_threads: usize,
@@ -54,7 +54,7 @@ pub struct Settings {
     pub max_running: usize,
 }
 
-impl Default for Settings {
+impl Default for ServeOptions {
     fn default() -> Self {
         Self { guest_threads: 2, max_running: 64 }
     }
@@ -78,7 +78,7 @@ pub enum ServeError {
 ///
 /// # Errors
 /// [`ServeError`]. A socket that the minion closed is no error.
-pub fn serve(socket: OwnedFd, settings: &Settings, walls: Walls) -> Result<(), ServeError> {
+pub fn serve(socket: OwnedFd, settings: &ServeOptions, walls: Walls) -> Result<(), ServeError> {
     let start = |error: &dyn std::fmt::Display| ServeError::Start(brine_text::short(&error.to_string(), MAX_ERROR));
     let main = Builder::new_current_thread().enable_io().build().map_err(|error| start(&error))?;
     let connection = main.block_on(async { Connection::from_fd(socket) }).map_err(ServeError::NoSocket)?;
@@ -92,8 +92,8 @@ pub fn serve(socket: OwnedFd, settings: &Settings, walls: Walls) -> Result<(), S
     let guests = guest_runtime(settings).map_err(|error| start(&error))?;
     let engine = load::engine().map_err(|error| start(&error.root_cause()))?;
     let (sender, receiver) = connection.executor();
-    let host = Host {
-        links: Links::new(&engine),
+    let host = Shared {
+        links: Linkers::new(&engine),
         ticker: Ticker::start(&engine).map_err(|error| start(&error))?,
         running: Semaphore::new(settings.max_running.max(1)),
         sender: tokio::sync::Mutex::new(sender),
@@ -120,7 +120,7 @@ pub fn serve(socket: OwnedFd, settings: &Settings, walls: Walls) -> Result<(), S
     }
 }
 
-fn guest_runtime(settings: &Settings) -> io::Result<Runtime> {
+fn guest_runtime(settings: &ServeOptions) -> io::Result<Runtime> {
     Builder::new_multi_thread()
         .worker_threads(settings.guest_threads.max(1))
         .max_blocking_threads(BLOCKING_THREADS)
@@ -141,9 +141,9 @@ fn guest_runtime(settings: &Settings) -> io::Result<Runtime> {
 type Calls = Arc<Mutex<HashMap<u64, Arc<Line>>>>;
 
 struct Executor {
-    host: Arc<Host>,
+    host: Arc<Shared>,
     guests: Handle,
-    modules: HashMap<Sha256Hex, Arc<Module>>,
+    modules: HashMap<Sha256Hex, Arc<LoadedModule>>,
     calls: Calls,
     here: Option<Here>,
 }
@@ -272,11 +272,11 @@ impl Executor {
             Ok(loaded) => loaded.map_err(|error| error.root_cause().to_string())?,
             Err(_) => return Err("its compiled code is damaged".to_owned()),
         };
-        let module = Module::new(engine, name, component)?;
+        let module = LoadedModule::new(engine, name, component)?;
         if let Some(granted) = granted {
             // A module that cannot be linked is refused now, because each call would fail. The first call also finds it
             // linked.
-            module.linked(&self.host.links, Grants::new(granted))?;
+            module.linked(&self.host.links, InterfaceSet::new(granted))?;
         }
         self.modules.insert(hash, Arc::new(module));
         Ok(())
@@ -367,8 +367,8 @@ mod tests {
         let (minion, executor) = Connection::pair().unwrap();
         let (sender, receiver) = Connection::from_fd(executor).unwrap().executor();
         let (mut say, mut hear) = minion.minion();
-        let host = Arc::new(Host {
-            links: Links::new(&engine),
+        let host = Arc::new(Shared {
+            links: Linkers::new(&engine),
             ticker: Ticker::start(&engine).unwrap(),
             running: Semaphore::new(1),
             sender: tokio::sync::Mutex::new(sender),

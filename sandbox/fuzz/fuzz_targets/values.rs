@@ -2,10 +2,10 @@
 #![no_main]
 
 use brine_executor::value::lift::lift;
-use brine_executor::value::lower::{Budget, lower_all};
+use brine_executor::value::lower::{ValueBudget, lower_all};
 use brine_executor::value::msgpack::{self, Writer};
 use brine_executor::value::show::show;
-use brine_executor::value::signature::{Param, Signature};
+use brine_executor::value::signature::{Signature, TypedParam};
 use brine_executor::value::ty::{Int, Name, Ty};
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
 
@@ -59,7 +59,7 @@ fn ty(u: &mut Unstructured<'_>, depth: usize) -> Result<Ty> {
 
 fn signature(u: &mut Unstructured<'_>) -> Result<Signature> {
     let count = u.int_in_range(1..=3)?;
-    let params = NAMES[..6 - count].iter().rev().take(count).map(|name| Ok(Param::new(name, ty(u, 0)?)));
+    let params = NAMES[..6 - count].iter().rev().take(count).map(|name| Ok(TypedParam::new(name, ty(u, 0)?)));
     let params = params.collect::<Result<_>>()?;
     Ok(Signature { name: "test.f".into(), params, result: None })
 }
@@ -86,7 +86,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         Ok(given) => given,
         Err(misfit) => return one_line(&signature.refusal(&misfit)),
     };
-    let values = match lower_all(&signature, &given, &mut Budget::new(BUDGET)) {
+    let values = match lower_all(&signature, &given, &mut ValueBudget::new(BUDGET)) {
         Ok(values) => values,
         Err(misfit) => return one_line(&signature.refusal(&misfit)),
     };
@@ -105,7 +105,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         // As it came out, it goes in, and comes out the same.
         let one = Signature {
             name: "test.f".into(),
-            params: vec![Param::new("value", param.ty.clone())],
+            params: vec![TypedParam::new("value", param.ty.clone())],
             result: None,
         };
         let mut again = Writer::new(2 << 20);
@@ -113,7 +113,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         again.raw(&lifted, 1).expect("there is room");
         let again = again.into_bytes();
         let Ok(given) = one.bind(&again, &[0x80]) else { continue };
-        let back = lower_all(&one, &given, &mut Budget::new(BUDGET * 4)).unwrap_or_else(|error| {
+        let back = lower_all(&one, &given, &mut ValueBudget::new(BUDGET * 4)).unwrap_or_else(|error| {
             panic!("{error} for {:?}: {}", param.ty, show(&lifted));
         });
         let mut out = Writer::new(1 << 20);

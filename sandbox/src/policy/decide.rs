@@ -8,7 +8,7 @@ use brine_sandbox_wire::DirectGrants;
 
 use super::always;
 use super::{Capability, Entry, Explain, Grant, Policy, Refused, Signers, Subject};
-use crate::broker::Remedy;
+use crate::kernel::broker::Remedy;
 
 /// The grants of a module's functions, for each master.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use brine_sandbox_wire::Sha256Hex;
 use super::entry::{Entry, LimitChanges, Quorum, Signers};
 use super::{Policy, Subject};
 use crate::ModuleName;
-use crate::broker::Remedy;
+use crate::kernel::broker::Remedy;
 use crate::signature::KeyId;
 
 /// What is needed to explain how the owner would grant something: the recipient and the owner's existing entries.

@@ -33,7 +33,7 @@ pub(crate) use line::{Explain, Line};
 pub use refused::Refused;
 
 use crate::ModuleName;
-use crate::admission::Concurrency;
+use crate::kernel::admission::Concurrency;
 use crate::signature::{KeyId, SigningKey};
 
 /// The owner's policy.

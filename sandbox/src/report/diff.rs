@@ -21,7 +21,7 @@ pub(super) fn of(store: &Store, name: &str) -> Result<Value, String> {
             None => format!("there is no module {name:?} on this minion, and none is held: sandbox.list lists them"),
         });
     };
-    let in_use = store.get(name).filter(|entry| !entry.standard);
+    let in_use = store.get(name).filter(|entry| !entry.is_standard());
     let now = in_use.as_deref().map(|entry| (&*entry.module, entry.signers.as_slice(), entry.signed_time));
     Ok(diff(&store.policy(), &held, now))
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use brine_capabilities::{Directory, Names, ProcessGrant, is_glob};
 
-use crate::directories::NOT_THERE;
+use crate::kernel::directories::NOT_THERE;
 use crate::policy::{Capability, Entry, Grant, Policy, Rules};
 use crate::settings::others_may_write;
 use crate::store::{Store, Table};
@@ -98,7 +98,7 @@ fn of_binding(path: &str, entry: &Entry, module: &crate::store::Entry, findings:
     if entry.sha256.is_some_and(|bound| bound != now) {
         findings.push(format!(
             "{path}:sha256: module {} is {now} now, and the grants here do not count for it",
-            module.name
+            module.name()
         ));
     }
 }
@@ -126,7 +126,7 @@ fn of_directories(path: &str, directories: &[Directory], findings: &mut Vec<Stri
     for inner in directories {
         let at = &inner.path;
         let outer = directories.iter().find(|outer| !inner.writable && outer.writable && outer.rest(at).is_some());
-        let left_out = crate::directories::why_left_out_now(at);
+        let left_out = crate::kernel::directories::why_left_out_now(at);
         match (&left_out, outer) {
             // The directory may not be created there: whoever creates it would choose what may be read.
             (Some(why), Some(outer)) if why != NOT_THERE => findings.push(format!(

@@ -59,7 +59,7 @@ pub(super) fn why(held: &Held) -> String {
 
 /// Returns when the version in use was approved, if it was.
 pub(super) fn approval(store: &Store, entry: &Entry) -> Value {
-    let approval = store.decided(&entry.name).ok().and_then(|decided| decided.approval(entry.module.sha256));
+    let approval = store.decided(entry.name()).ok().and_then(|decided| decided.approval(entry.module.sha256));
     approval.map_or(Value::Nil, |(at, carried): (SystemTime, bool)| {
         let with = if carried { ", with the version before it, which asked for no less" } else { "" };
         Value::from(format!("{}{with}", clock::text(at)))
@@ -81,7 +81,7 @@ pub(crate) fn approved(store: &Store, entry: &Entry) -> Value {
     };
     let lines = (!to_name.is_empty()).then(|| missing_lines(store, entry, &to_name));
     map([
-        ("name", Value::from(entry.name.as_str())),
+        ("name", Value::from(entry.name().as_str())),
         ("version", optional(entry.module.info.version.clone())),
         ("sha256", Value::from(entry.module.sha256.to_string())),
         ("state", Value::from("in use")),
@@ -113,7 +113,7 @@ pub(crate) fn approved_in_advance(name: &ModuleName, sha256: Sha256Hex) -> Value
 pub(crate) fn rolled_back(entry: &Entry, left: Option<Sha256Hex>, before: Option<&Entry>) -> Value {
     let version = |entry: &Entry| optional(entry.module.info.version.clone());
     map([
-        ("name", Value::from(entry.name.as_str())),
+        ("name", Value::from(entry.name().as_str())),
         ("now", map([("version", version(entry)), ("sha256", Value::from(entry.module.sha256.to_string()))])),
         (
             "left",

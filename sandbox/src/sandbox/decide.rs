@@ -83,7 +83,7 @@ impl Inner {
             return Err(undone(&error));
         }
         tracing::info!(module = %name, %sha256, "approved");
-        self.switch(&entry, before.as_ref().filter(|before| before.key != entry.key)).await;
+        self.switch(&entry, before.as_ref().filter(|before| before.key() != entry.key())).await;
         Ok(report::approved(&self.store, &entry))
     }
 
@@ -138,7 +138,7 @@ impl Inner {
             Err(error) => return Err(refused(error).into()),
         };
         self.load(&entry).await.map_err(|error| failed(&error))?;
-        let before = self.store.get(name.as_str()).filter(|before| !before.standard);
+        let before = self.store.get(name.as_str()).filter(|before| !before.is_standard());
         let left = self.store.current_sha256(name).await.map_err(|error| failed(&error))?;
         let done = self.store.roll_back_files(&entry, left, expected, files).await;
         if let Err(error) = done {

@@ -110,7 +110,7 @@ impl Inner {
     /// Loads the module in the executor before it is switched in: a module that does not load would fail every job.
     pub(super) async fn load(&self, entry: &Arc<Entry>) -> Result<(), String> {
         match self.executors.plain() {
-            Some(link) => link.ensure(entry, &self.store).await,
+            Some(link) => link.ensure(&entry.loadable, &*self.store).await,
             None => Ok(()),
         }
     }
@@ -139,11 +139,11 @@ impl Inner {
         let before = self.store.get(name.as_str());
         // A held version alone was never available to jobs.
         let was_there =
-            before.as_ref().is_some_and(|before| !before.standard) || self.store.all_left_out().contains_key(name);
+            before.as_ref().is_some_and(|before| !before.is_standard()) || self.store.all_left_out().contains_key(name);
         let failed = |error: &dyn std::fmt::Display| RemoveError::failed(name, error);
         let standard = match &before {
             // The installed version was unusable, so the standard one is already in use.
-            Some(before) if before.standard => Some(Arc::clone(before)),
+            Some(before) if before.is_standard() => Some(Arc::clone(before)),
             _ => self.store.standard(name).await.map_err(|error| failed(&error))?.map(Arc::new),
         };
         if let Some(standard) = &standard {
@@ -155,7 +155,7 @@ impl Inner {
             None => self.store.switch_out(name),
         }
         tracing::info!(module = %name, "removed");
-        if let Some(before) = before.filter(|before| !before.standard) {
+        if let Some(before) = before.filter(|before| !before.is_standard()) {
             // As after an update.
             tokio::spawn(Arc::clone(self).retire(before));
         }
@@ -171,21 +171,21 @@ impl Inner {
     pub(super) async fn retire(self: Arc<Self>, entry: Arc<Entry>) {
         let longest = Duration::from_millis(self.limits.load().wall_ms) + LATE;
         let unused = async {
-            while Arc::strong_count(&entry) > 1 {
+            while Arc::strong_count(&entry) > 1 || Arc::strong_count(&entry.loadable) > 1 {
                 tokio::time::sleep(RETIRE_TICK).await;
             }
         };
         let _ = tokio::time::timeout(longest, unused).await;
-        let _alone = self.installing.enter(&entry.name).await;
+        let _alone = self.installing.enter(entry.name()).await;
         self.unload(&entry).await;
     }
 
     /// Unloads a module from the executors if no name refers to it.
     pub(super) async fn unload(&self, entry: &Entry) {
-        let in_use = self.store.table().values().any(|other| other.key == entry.key);
+        let in_use = self.store.table().values().any(|other| other.key() == entry.key());
         if !in_use {
             for link in self.executors.links() {
-                link.unload(entry.key).await;
+                link.unload(entry.key()).await;
             }
         }
     }

@@ -86,14 +86,14 @@ impl Inner {
 
     async fn take(self: &Arc<Self>, now: &Arc<Entry>, before: Option<&Arc<Entry>>) -> bool {
         if let Err(error) = self.load(now).await {
-            tracing::error!(module = %now.name, "what the configuration says of it now cannot be taken up: {error}");
+            tracing::error!(module = %now.name(), "what the configuration says of it now cannot be taken up: {error}");
             return false;
         }
-        tracing::info!(module = %now.name, sha256 = %now.module.sha256, "taken up as the configuration says now");
-        self.switch(now, before.filter(|before| before.key != now.key)).await;
+        tracing::info!(module = %now.name(), sha256 = %now.module.sha256, "taken up as the configuration says now");
+        self.switch(now, before.filter(|before| before.key() != now.key())).await;
         // Another content replaces one that is now refused.
         if let Some(before) = before.filter(|before| before.module.sha256 != now.module.sha256) {
-            self.jobs.end_module(&before.name, "its module is not trusted any more by the owner of this host");
+            self.jobs.end_module(before.name(), "its module is not trusted any more by the owner of this host");
         }
         true
     }
@@ -101,8 +101,8 @@ impl Inner {
 
 /// Checks whether jobs would notice no difference.
 fn same(before: &Entry, now: &Entry) -> bool {
-    before.key == now.key
+    before.key() == now.key()
         && before.grants == now.grants
         && before.signers == now.signers
-        && before.standard == now.standard
+        && before.is_standard() == now.is_standard()
 }

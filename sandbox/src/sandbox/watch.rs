@@ -119,7 +119,7 @@ impl Inner {
             Ok(Some(entry)) => {
                 let entry = Arc::new(entry);
                 let same =
-                    before.as_ref().is_some_and(|before| before.key == entry.key && before.grants == entry.grants);
+                    before.as_ref().is_some_and(|before| before.key() == entry.key() && before.grants == entry.grants);
                 if !same {
                     if let Err(error) = self.load(&entry).await {
                         tracing::error!(module = %name, "what was decided about it cannot be taken up: {error}");
@@ -128,7 +128,7 @@ impl Inner {
                     let sha256 = entry.module.sha256;
                     let version = entry.module.info.version.as_deref().unwrap_or_default();
                     tracing::info!(module = %name, version, %sha256, "taken up as decided on this host");
-                    self.switch(&entry, before.as_ref().filter(|before| before.key != entry.key)).await;
+                    self.switch(&entry, before.as_ref().filter(|before| before.key() != entry.key())).await;
                 }
             }
             // The version in use stays; a bad file on the disk takes effect only at the next start.

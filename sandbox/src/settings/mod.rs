@@ -80,7 +80,7 @@ impl Default for Settings {
             user: None,
             require_second_wall: false,
             executor_idle: EXECUTOR_IDLE,
-            total_memory: crate::memory::half(),
+            total_memory: crate::kernel::memory::half(),
         }
     }
 }

@@ -26,9 +26,9 @@ impl Store {
     pub(crate) async fn install_files(&self, install: Install<'_>) -> io::Result<()> {
         let Install { entry, files, before, expected, decided } = install;
         let files = Files { provenance: Some(provenance(&entry.module)), ..files };
-        let name = entry.name.clone();
+        let name = entry.name().clone();
         // Only a callable version is worth restoring, and only an installed one can be restored.
-        let before = before.filter(|before| !before.standard).map(|before| provenance(&before.module));
+        let before = before.filter(|before| !before.is_standard()).map(|before| provenance(&before.module));
         let kept = before.clone();
         self.change(&name, expected, move |change| {
             if let (Some(provenance), Some(current)) = (kept, change.read(Shelf::Current)?) {
@@ -87,7 +87,7 @@ impl Store {
             decided.roll_back(left);
         }
         let previous = Files { provenance: Some(provenance(&entry.module)), ..previous };
-        let name = entry.name.clone();
+        let name = entry.name().clone();
         let keep = self.held(name.as_str()).is_none();
         self.change(&name, expected, move |change| {
             if let (true, Some(current)) = (keep, change.read(Shelf::Current)?) {

@@ -6,10 +6,12 @@ use std::sync::Arc;
 
 use brine_sandbox_wire::Sha256Hex;
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 
-use super::{Entry, InstallError, Shelf, Store, hash, off_thread};
-use crate::cache::{self, CacheError, PutError};
-use crate::compile::CompileError;
+use super::{InstallError, Shelf, Store, hash, off_thread};
+use crate::kernel::cache::{self, CacheError, PutError};
+use crate::kernel::compile::CompileError;
+use crate::kernel::loadable::{CodeSource, Loadable};
 use crate::{ModuleName, SMALL_MODULE};
 
 impl Store {
@@ -92,41 +94,47 @@ impl Store {
         }
     }
 
-    /// Returns the checked, open file of a module's compiled code. None if it must be compiled again.
-    pub(crate) async fn cached_code(&self, entry: &Entry) -> Option<File> {
-        self.cached(&entry.name, entry.module.sha256).await.map(|compiled| compiled.code)
-    }
-
-    /// Like [`Store::cached_code`], but compiles the component again if necessary.
-    pub(crate) async fn code(&self, entry: &Entry) -> Result<File, String> {
-        if let Some(code) = self.cached_code(entry).await {
-            return Ok(code);
-        }
-        let wasm = self.component(entry).await.map_err(|error| format!("module {} {error}", entry.name))?;
-        let compiled = self.compiled(&entry.name, entry.module.sha256, &wasm).await;
-        compiled.map(|compiled| compiled.code).map_err(|error| error.to_string())
-    }
-
     /// Returns the component of a module in use: from its installed place, or from the shelf to which an update moved
     /// it.
-    async fn component(&self, entry: &Entry) -> Result<Bytes, String> {
+    async fn component(&self, module: &Loadable) -> Result<Bytes, String> {
         let unreadable = |error: std::io::Error| format!("cannot be read: {error}");
         let shelves = [Shelf::Current, Shelf::Previous, Shelf::Held];
-        for shelf in if entry.standard { &[] } else { &shelves[..] } {
-            if let Some(files) = self.shelf(*shelf, &entry.name).await.map_err(unreadable)?
-                && hash(&files.wasm).await == entry.module.sha256
+        for shelf in if module.standard { &[] } else { &shelves[..] } {
+            if let Some(files) = self.shelf(*shelf, &module.name).await.map_err(unreadable)?
+                && hash(&files.wasm).await == module.sha256
             {
                 return Ok(files.wasm);
             }
         }
-        if entry.standard {
-            let files = self.standard_files(&entry.name).map_err(unreadable)?;
+        if module.standard {
+            let files = self.standard_files(&module.name).map_err(unreadable)?;
             if let Some(files) = files
-                && hash(&files.wasm).await == entry.module.sha256
+                && hash(&files.wasm).await == module.sha256
             {
                 return Ok(files.wasm);
             }
         }
         Err("changed on the disk".to_owned())
+    }
+}
+
+impl CodeSource for Store {
+    fn modules(&self) -> Vec<Arc<Loadable>> {
+        self.table().values().map(|entry| Arc::clone(&entry.loadable)).collect()
+    }
+
+    fn cached_code<'a>(&'a self, module: &'a Loadable) -> BoxFuture<'a, Option<File>> {
+        Box::pin(async { self.cached(&module.name, module.sha256).await.map(|compiled| compiled.code) })
+    }
+
+    fn code<'a>(&'a self, module: &'a Loadable) -> BoxFuture<'a, Result<File, String>> {
+        Box::pin(async {
+            if let Some(code) = self.cached_code(module).await {
+                return Ok(code);
+            }
+            let wasm = self.component(module).await.map_err(|error| format!("module {} {error}", module.name))?;
+            let compiled = self.compiled(&module.name, module.sha256, &wasm).await;
+            compiled.map(|compiled| compiled.code).map_err(|error| error.to_string())
+        })
     }
 }

@@ -11,7 +11,8 @@ use brine_component::ModuleInfo;
 use brine_sandbox_wire::Sha256Hex;
 use serde::{Deserialize, Serialize};
 
-use crate::{ModuleName, cache};
+use crate::ModuleName;
+use crate::kernel::cache;
 
 /// The file, beside the modules. The watcher waits for this name.
 pub(crate) const FILE: &str = "decisions.json";

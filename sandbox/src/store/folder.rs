@@ -17,8 +17,9 @@ use serde::{Deserialize, Serialize};
 
 use super::decisions::{Decided, Decisions};
 use super::files::{LOCAL, component_files, remove_file};
+use crate::ModuleName;
+use crate::kernel::cache;
 use crate::signature::MAX_SIGNATURE;
-use crate::{ModuleName, cache};
 
 const LOCK: &str = ".lock";
 /// Time to wait for the lock. Writers finish within milliseconds, and one that was stopped must not block this minion

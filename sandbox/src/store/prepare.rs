@@ -7,9 +7,9 @@ use bytes::Bytes;
 
 use super::decisions::Seen;
 use super::held::Why;
-use super::{Decided, Entry, Files, Held, InstallError, Module, Store, executor_key, hash, off_thread};
+use super::{Decided, Entry, Files, Held, InstallError, Module, Store, hash, off_thread};
 use crate::ModuleName;
-use crate::admission::History;
+use crate::kernel::loadable::Loadable;
 use crate::policy::{Policy, Subject};
 use crate::signature::{self, KeyId, Signed};
 
@@ -84,7 +84,7 @@ impl Store {
             false => Why::default(),
         };
         // A replaced standard module does not count as the version before.
-        let before = rules.before.filter(|before| !before.standard);
+        let before = rules.before.filter(|before| !before.is_standard());
         if let (Some(before), false) = (before, approved) {
             why.more = policy.newly_asked(&subject, &before.module.info.imports, &module.info.imports);
         }
@@ -100,13 +100,12 @@ impl Store {
         };
         match grants {
             Ok(grants) if why.is_empty() => {
+                let interfaces = grants.interfaces().map(str::to_owned).collect();
+                let functions = module.info.functions.len();
                 let entry = Entry {
-                    key: executor_key(name, sha256, &grants),
-                    name: name.clone(),
-                    history: Arc::new(History::new(module.info.functions.len())),
+                    loadable: Arc::new(Loadable::new(name.clone(), sha256, rules.standard, interfaces, functions)),
                     module: Arc::new(module),
                     grants,
-                    standard: rules.standard,
                     signers: signed.keys,
                     signed_time: signed.time,
                     signature: files.signature.clone(),
@@ -140,8 +139,9 @@ impl Store {
             Err(InstallError::Held(held)) => Some(*held),
             // The configuration admits it by now. The next sync installs it if the master still has it.
             Ok(prepared) => {
-                let Entry { name, module, signers, signed_time: time, signature, .. } = prepared.entry;
-                let is_update = before.is_some_and(|before| !before.standard);
+                let Entry { loadable, module, signers, signed_time: time, signature, .. } = prepared.entry;
+                let name = loadable.name.clone();
+                let is_update = before.is_some_and(|before| !before.is_standard());
                 let why = Why { more: BTreeMap::new(), older: None, rolled_back: false };
                 Some(Held { module, name, signers, time, signature, is_update, why, lines: Vec::new() })
             }

@@ -8,7 +8,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::clock;
-use crate::cache;
+use crate::kernel::cache;
 
 const FILE: &str = "last_sync.json";
 /// Upper bound on the file's bytes.

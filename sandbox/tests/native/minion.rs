@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use brine_protocol::value::from_json;
 use brine_sandbox::{
-    Broker, Caller, CompileLimits, HostError, HostOp, JobContext, JobOutcome, Limits, LogLevel, Policy, Restarts,
-    Sandbox, SandboxConfig, Settings,
+    Broker, Caller, HostError, HostOp, JobContext, JobOutcome, Limits, LogLevel, Policy, Restarts, Sandbox,
+    SandboxConfig, Settings,
 };
 use brine_sandbox_walls::Cgroup;
 use futures_util::future::BoxFuture;
@@ -117,16 +117,17 @@ fn config(dir: &Path, policy: &serde_json::Value) -> SandboxConfig {
         cache_dir: dir.join("cache"),
         standard_dir,
         modules_dir: dir.join("modules"),
-        limits: Limits { wall_ms: 20_000, ..Limits::default() },
-        policy: Settings::read(&from_json(policy)).map_or_else(|error| panic!("{error}"), |settings| settings.policy),
-        max_running: 8,
-        max_waiting: 0,
-        max_queued: 8,
-        total_memory: 4 << 30,
-        executor_idle: DEADLINE,
-        compile: CompileLimits::default(),
-        user: None,
-        require_second_wall: false,
+        settings: Settings {
+            limits: Limits { wall_ms: 20_000, ..Limits::default() },
+            policy: Settings::read(&from_json(policy))
+                .map_or_else(|error| panic!("{error}"), |settings| settings.policy),
+            max_running: 8,
+            max_waiting: 0,
+            max_queued: 8,
+            total_memory: 4 << 30,
+            executor_idle: DEADLINE,
+            ..Settings::default()
+        },
     }
 }
 
@@ -380,7 +381,7 @@ fn floods() {
         } });
         std::fs::set_permissions(&good_dir, std::fs::Permissions::from_mode(0o755)).unwrap();
         let mut config = config(home.path(), &policy);
-        config.limits.wall_ms = 5_000;
+        config.settings.limits.wall_ms = 5_000;
         let broker = Arc::new(Counting::default());
         let sandbox = start(config, broker.clone()).await;
         let reaches = r#"(import "brine:host/metadata@1.0.0" (instance (export "f" (func))))"#;
@@ -491,13 +492,13 @@ fn required() {
     block_on(async {
         let home = tempfile::tempdir().unwrap();
         let mut config = config(home.path(), &json!({}));
-        config.policy = Policy::default();
-        config.require_second_wall = true;
+        config.settings.policy = Policy::default();
+        config.settings.require_second_wall = true;
         let sandbox = start(config.clone(), Arc::default()).await;
         sandbox.shutdown().await;
         if rustix::process::geteuid().is_root() {
             let policy = json!({ "modules": { "probe": { "user": "root", "filesystem": { "/etc": "ro" } } } });
-            config.policy = Settings::read(&from_json(&policy)).unwrap().policy;
+            config.settings.policy = Settings::read(&from_json(&policy)).unwrap().policy;
             let sandbox = Sandbox::start(config.clone(), Arc::new(Counting::default())).await.unwrap();
             let reaches = r#"(import "brine:host/metadata@1.0.0" (instance (export "f" (func))))"#;
             sandbox.install("probe", &module("ping", reaches), None, "base").await.unwrap();
@@ -505,7 +506,7 @@ fn required() {
             let expect = "the second wall is not whole, and sandbox: require_second_wall is set: it runs as root";
             assert!(!outcome.success && outcome.value.as_str().unwrap().contains(expect), "{outcome:?}");
             sandbox.shutdown().await;
-            config.user = Some("root".into());
+            config.settings.user = Some("root".into());
             let refused = Sandbox::start(config, Arc::new(Counting::default())).await.err().unwrap().to_string();
             assert_eq!(
                 refused,
@@ -532,7 +533,7 @@ fn as_root() {
             "writes": { "filesystem": { rw.to_str().unwrap(): "rw" } },
         });
         let mut config = config(home.path(), &json!({ "modules": modules }));
-        config.user = Some("root".into());
+        config.settings.user = Some("root".into());
         let sandbox = start(config, Arc::default()).await;
         let reaches = r#"(import "brine:host/metadata@1.0.0" (instance (export "f" (func))))"#;
         for module_name in ["reads", "writes"] {

@@ -22,8 +22,9 @@ const USUAL: Duration = Duration::from_millis(500);
 /// Returns the configuration of a minion with two cores and little memory.
 fn home(sandbox: &serde_json::Value) -> Home {
     let mut home = Home::new().policy(sandbox);
-    (home.config.max_running, home.config.max_waiting, home.config.max_queued) = (16, 256, 1_000);
-    home.config.total_memory = 1 << 30;
+    (home.config.settings.max_running, home.config.settings.max_waiting, home.config.settings.max_queued) =
+        (16, 256, 1_000);
+    home.config.settings.total_memory = 1 << 30;
     home
 }
 
@@ -180,7 +181,7 @@ async fn crowds_of_many_modules_do_not_hold_up_short_jobs() {
 #[tokio::test(flavor = "multi_thread")]
 async fn crowds_of_children_do_not_hold_up_short_jobs() {
     let mut home = home(&granted());
-    home.config.total_memory = 12 << 30;
+    home.config.settings.total_memory = 12 << 30;
     let (sandbox, _broker) = home.start_nesting().await;
     ready(&sandbox).await;
     sandbox.install("mine", &wasm(&calls()), None, "base").await.unwrap();
@@ -197,7 +198,7 @@ async fn crowds_of_children_do_not_hold_up_short_jobs() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_function_that_was_small_waits_for_the_memory_that_it_needs() {
     let mut home = home(&json!({ "modules": { "*": { "jobs": true }, "grows": { "limits": { "wall": "2s" } } } }));
-    home.config.total_memory = 160 << 20;
+    home.config.settings.total_memory = 160 << 20;
     let (sandbox, mut grip) = home.start().await;
     ready(&sandbox).await;
     // A function that is small with one argument and large with another.

@@ -25,7 +25,7 @@ async fn another_executor(sandbox: &Sandbox, than: u32) -> u32 {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_executor_fails_its_running_jobs_only() {
     let mut home = Home::new().grant("mine", "jobs");
-    home.config.max_running = 2;
+    home.config.settings.max_running = 2;
     let (sandbox, mut grip) = home.start().await;
     sandbox.install("mine", &wasm(ASKS), None, "base").await.unwrap();
     let running = [spawn(&sandbox, "1", "mine.ask"), spawn(&sandbox, "2", "mine.ask")];

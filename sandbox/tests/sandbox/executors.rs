@@ -17,8 +17,8 @@ const MAX_UP: usize = 16;
 /// Installs modules `m0`, `m1` … Each may reach a directory of its own and may ask the broker.
 async fn reaching(count: usize, idle: Duration) -> (Home, Arc<Sandbox>, crate::support::Grip) {
     let mut home = Home::new();
-    home.config.executor_idle = idle;
-    (home.config.max_running, home.config.max_queued) = (64, 64);
+    home.config.settings.executor_idle = idle;
+    (home.config.settings.max_running, home.config.settings.max_queued) = (64, 64);
     let entries: serde_json::Map<_, _> = (0..count)
         .map(|n| {
             let folder = home.config.standard_dir.join(n.to_string());
@@ -220,7 +220,7 @@ async fn an_executor_that_does_not_start_is_told() {
     std::fs::set_permissions(&once, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     home.config.executor = once;
     // Another user could not write the mark.
-    home.config.user = Some("root".into());
+    home.config.settings.user = Some("root".into());
     home.restarts.deaths = 2;
     let (sandbox, _grip) = home.start().await;
     let text = failure(&call(&sandbox, "m0.number").await).to_owned();

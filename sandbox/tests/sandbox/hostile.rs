@@ -10,8 +10,8 @@ use crate::support::{Home, call, wasm, within};
 
 async fn dies_in_its_cage(bomb: Vec<u8>, memory: u64, cpu_s: u64, expect: &[&str]) {
     let mut home = Home::new();
-    home.config.compile.memory = memory;
-    home.config.compile.cpu_s = cpu_s;
+    home.config.settings.compile.memory = memory;
+    home.config.settings.compile.cpu_s = cpu_s;
     let (sandbox, _grip) = home.start().await;
     sandbox.install("mine", &wasm(&number(1)), None, "base").await.unwrap();
     let mut install = Box::pin(sandbox.install("bomb", &bomb, None, "base"));
@@ -64,13 +64,13 @@ async fn many_loops() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_compiler_that_takes_too_long_is_ended_and_nothing_is_held_against_the_module() {
     let mut home = Home::new();
-    home.config.compile.wall = Duration::from_millis(250);
+    home.config.settings.compile.wall = Duration::from_millis(250);
     // Restores the default limit.
-    let compile = std::mem::take(&mut home.config.compile);
+    let compile = std::mem::take(&mut home.config.settings.compile);
     let (sandbox, _grip) = home.start().await;
     sandbox.install("mine", &wasm(&number(1)), None, "base").await.unwrap();
     sandbox.shutdown().await;
-    home.config.compile = compile;
+    home.config.settings.compile = compile;
     let (sandbox, _grip) = home.start().await;
     let bomb = wasm(&loops(20_000));
     for _ in 0..2 {
@@ -91,7 +91,7 @@ async fn a_compiler_that_takes_too_long_is_ended_and_nothing_is_held_against_the
 #[tokio::test(flavor = "multi_thread")]
 async fn what_becomes_too_large_is_refused() {
     let mut home = Home::new();
-    home.config.compile.file = 1 << 20;
+    home.config.settings.compile.file = 1 << 20;
     let (sandbox, _grip) = home.start().await;
     sandbox.install("mine", &wasm(&number(1)), None, "base").await.unwrap();
     let large = number(2).replace(

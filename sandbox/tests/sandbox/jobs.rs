@@ -10,7 +10,7 @@ use crate::support::{Home, call, failure, job, spawn, until, wasm, within};
 #[tokio::test(flavor = "multi_thread")]
 async fn admission_is_bounded_and_queued_jobs_can_be_ended() {
     let mut home = Home::new().grant("mine", "jobs").standard("sys", &number(3));
-    (home.config.max_running, home.config.max_queued) = (1, 1);
+    (home.config.settings.max_running, home.config.settings.max_queued) = (1, 1);
     let (sandbox, mut grip) = home.start().await;
     sandbox.install("mine", &wasm(ASKS), None, "base").await.unwrap();
     let running = spawn(&sandbox, "1", "mine.ask");
@@ -44,7 +44,7 @@ async fn admission_is_bounded_and_queued_jobs_can_be_ended() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_that_spins_is_stopped_while_others_answer() {
     let mut home = Home::new().grant("mine", "jobs");
-    home.config.limits.wall_ms = 500;
+    home.config.settings.limits.wall_ms = 500;
     let (sandbox, _grip) = home.start().await;
     sandbox.install("mine", &wasm(ASKS), None, "base").await.unwrap();
     let spinning = spawn(&sandbox, "1", "mine.spin");

@@ -34,7 +34,7 @@ fn judge(what: &str, mut times: Vec<Duration>) {
 #[tokio::test(flavor = "multi_thread")]
 async fn computing_and_queued() {
     let mut home = Home::new().grant("mine", "jobs");
-    home.config.max_running = 4;
+    home.config.settings.max_running = 4;
     let (sandbox, _grip) = home.start().await;
     sandbox.install("mine", &wasm(ASKS), None, "base").await.unwrap();
     let others: Vec<_> = (0..3).map(|_| spawn(&sandbox, "others", "mine.spin")).collect();
@@ -121,7 +121,7 @@ async fn waiting_for_an_executor() {
     std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     home.config.executor = program;
     // Another user could not write the mark.
-    home.config.user = Some("root".into());
+    home.config.settings.user = Some("root".into());
     let home = home.policy(&json!({ "modules": {
         "mine": { "jobs": true, "filesystem": { folder.to_str().unwrap(): "ro" } },
     } }));

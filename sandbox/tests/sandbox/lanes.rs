@@ -65,7 +65,7 @@ async fn small_modules_do_not_wait_for_a_large_one() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_does_not_wait_for_large_modules() {
     let mut home = Home::new().standard("test", &number(1));
-    home.config.compile.cpu_s = 3;
+    home.config.settings.compile.cpu_s = 3;
     let (sandbox, _grip) = home.start().await;
     sandbox.shutdown().await;
     let size = usize::try_from(SMALL_MODULE).unwrap();

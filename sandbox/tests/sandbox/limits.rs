@@ -52,7 +52,7 @@ async fn a_function_has_limits_of_its_own() {
 #[tokio::test(flavor = "multi_thread")]
 async fn arguments_are_bounded() {
     let mut home = Home::new();
-    home.config.limits.host_bytes = 100_000;
+    home.config.settings.limits.host_bytes = 100_000;
     let (sandbox, _grip) = home.start().await;
     sandbox.install("mine", &wasm(&number(1)), None, "base").await.unwrap();
     let run = |bytes: usize, name: &'static str| {
@@ -104,7 +104,7 @@ async fn jobs_wait_for_memory() {
         "mine": { "jobs": true },
         "small": { "limits": { "memory": "1MiB" } },
     } }));
-    home.config.total_memory = 100 << 20;
+    home.config.settings.total_memory = 100 << 20;
     let home = home.standard("sys", &number(3));
     let (sandbox, mut grip) = home.start().await;
     let large = ASKS.replace(r#"(memory (export "memory") 1)"#, r#"(memory (export "memory") 100)"#);

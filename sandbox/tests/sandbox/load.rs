@@ -22,7 +22,7 @@ async fn at_once(sandbox: &Sandbox, fun: &'static str) -> Vec<JobOutcome> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_jobs_are_answered_or_refused() {
     let mut home = Home::new();
-    (home.config.max_running, home.config.max_queued) = (16, 700);
+    (home.config.settings.max_running, home.config.settings.max_queued) = (16, 700);
     let (sandbox, _grip) = home.start().await;
     sandbox.install("mine", &wasm(&number(1)), None, "base").await.unwrap();
     let pid = sandbox.executor_pid().unwrap();
@@ -57,8 +57,8 @@ async fn a_thousand_jobs_are_answered_or_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_jobs_that_hang_are_ended_together() {
     let mut home = Home::new().grant("mine", "jobs");
-    (home.config.max_running, home.config.max_queued) = (100, JOBS);
-    home.config.total_memory = 64 << 30;
+    (home.config.settings.max_running, home.config.settings.max_queued) = (100, JOBS);
+    home.config.settings.total_memory = 64 << 30;
     let (sandbox, mut grip) = home.start().await;
     sandbox.install("mine", &wasm(ASKS), None, "base").await.unwrap();
     let pid = sandbox.executor_pid().unwrap();

@@ -84,7 +84,7 @@ async fn a_bad_file_is_refused_by_name_and_reason_and_the_last_good_one_stays() 
 #[tokio::test(flavor = "multi_thread")]
 async fn too_large_a_file_does_not_reach_the_compiler() {
     let mut home = Home::new();
-    home.config.compile.module = 100;
+    home.config.settings.compile.module = 100;
     let (sandbox, _grip) = home.start().await;
     let error = sandbox.install("mine", &wasm(&number(1)), None, "base").await.unwrap_err();
     assert!(matches!(error, InstallError::TooLarge { limit: 100, .. }), "{error}");
@@ -118,7 +118,8 @@ async fn standard_modules_are_not_replaced_unless_the_owner_says_so() {
     sandbox.shutdown().await;
 
     let allowed = Value::Array(vec!["test".into(), "saltutil".into()]);
-    home.config.policy = Settings::read(&Value::Map(vec![("replace_standard".into(), allowed)])).unwrap().policy;
+    home.config.settings.policy =
+        Settings::read(&Value::Map(vec![("replace_standard".into(), allowed)])).unwrap().policy;
     let (sandbox, _grip) = home.start().await;
     assert_eq!(sandbox.install("test", &wasm(&number(2)), None, "base").await.unwrap(), Installed::Updated);
     assert_eq!(call(&sandbox, "test.number").await.value, Value::from(2));
@@ -130,7 +131,7 @@ async fn standard_modules_are_not_replaced_unless_the_owner_says_so() {
     sandbox.shutdown().await;
 
     // Without the permission, the standard module is used again after the next start.
-    home.config.policy = Default::default();
+    home.config.settings.policy = Default::default();
     let (sandbox, _grip) = home.start().await;
     assert_eq!(call(&sandbox, "test.number").await.value, Value::from(1));
     sandbox.shutdown().await;
@@ -168,14 +169,14 @@ async fn an_update_that_asks_for_more_waits_for_the_owner() {
     // The owner adds the lines of the error to the configuration.
     let entry = Value::Map(vec![("sha256".into(), hash.to_string().into()), ("jobs".into(), true.into())]);
     let modules = Value::Map(vec![("mine".into(), entry)]);
-    home.config.policy = Settings::read(&Value::Map(vec![("modules".into(), modules)])).unwrap().policy;
+    home.config.settings.policy = Settings::read(&Value::Map(vec![("modules".into(), modules)])).unwrap().policy;
     let (sandbox, _grip) = home.start().await;
     assert_eq!(sandbox.install("mine", &wasm(ASKS), None, "base").await.unwrap(), Installed::Updated);
     assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(7));
     sandbox.shutdown().await;
 
     // A removed grant takes effect at the next start.
-    home.config.policy = Default::default();
+    home.config.settings.policy = Default::default();
     let (sandbox, _grip) = home.start().await;
     let text = failure(&call(&sandbox, "mine.number").await).to_owned();
     assert!(
@@ -314,7 +315,8 @@ async fn a_removed_module_is_gone_for_good_and_jobs_that_run_it_end_as_they_woul
 async fn a_standard_module_comes_back_when_its_replacement_is_removed() {
     let mut home = Home::new().standard("test", &number(1));
     let allowed = Value::Array(vec!["test".into()]);
-    home.config.policy = Settings::read(&Value::Map(vec![("replace_standard".into(), allowed)])).unwrap().policy;
+    home.config.settings.policy =
+        Settings::read(&Value::Map(vec![("replace_standard".into(), allowed)])).unwrap().policy;
     let (sandbox, _grip) = home.start().await;
     sandbox.install("test", &wasm(&number(2)), None, "base").await.unwrap();
     assert_eq!(call(&sandbox, "test.number").await.value, Value::from(2));
@@ -331,7 +333,7 @@ async fn a_standard_module_comes_back_when_its_replacement_is_removed() {
 
     // A module that the owner does not allow any more is still on the disk, and can be removed.
     let mut home = home.standard("test", &number(1));
-    home.config.policy = Default::default();
+    home.config.settings.policy = Default::default();
     let (sandbox, _grip) = home.start().await;
     assert_eq!(call(&sandbox, "test.number").await.value, Value::from(1));
     assert_eq!(sandbox.installed(), [("test".to_owned(), "base".to_owned())]);

@@ -34,7 +34,7 @@ fn outcomes(broker: &Nesting) -> Vec<JobOutcome> {
 async fn a_function_calls_another_and_what_that_uses_counts() {
     // With a single turn, nested calls do not wait for another one.
     let mut home = home();
-    (home.config.max_running, home.config.max_queued) = (1, 0);
+    (home.config.settings.max_running, home.config.settings.max_queued) = (1, 0);
     let (sandbox, broker) = sandbox(&home).await;
     let alone = call(&sandbox, "mine.call0", "none.such").await;
     assert_eq!(alone.value, Value::from(false));
@@ -102,7 +102,7 @@ async fn what_is_called_has_its_own_grants() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_called_has_what_is_left_of_the_callers_time() {
     let mut home = home();
-    home.config.limits.wall_ms = 700;
+    home.config.settings.limits.wall_ms = 700;
     // The longer limit of the called module does not apply.
     let home = home.policy(&json!({ "modules": { "*": { "jobs": true }, "other": { "limits": { "wall": "50s" } } } }));
     let (sandbox, _broker) = sandbox(&home).await;
@@ -193,7 +193,7 @@ async fn until_instances(sandbox: &Sandbox, count: usize) {
 #[tokio::test(flavor = "multi_thread")]
 async fn jobs_that_call_do_not_wait_for_each_other() {
     let mut home = home();
-    (home.config.max_running, home.config.max_queued) = (2, 100);
+    (home.config.settings.max_running, home.config.settings.max_queued) = (2, 100);
     let (sandbox, _broker) = sandbox(&home).await;
     let jobs = (0..40).map(|_| call(&sandbox, "mine.call0", "mine.call1|mine.call2|other.number"));
     let outcomes = within("their ends", futures_util::future::join_all(jobs)).await;
@@ -204,9 +204,9 @@ async fn jobs_that_call_do_not_wait_for_each_other() {
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_within_calls_are_bounded() {
     let mut home = home();
-    home.config.max_running = 1;
-    home.config.limits.memory = 64 << 20;
-    home.config.total_memory = 128 << 20;
+    home.config.settings.max_running = 1;
+    home.config.settings.limits.memory = 64 << 20;
+    home.config.settings.total_memory = 128 << 20;
     let (sandbox, broker) = home.start_nesting().await;
     // The module uses more than a small lease, so that its call begins with all of its limit.
     let large = calls().replace(r#"(memory (export "memory") 1)"#, r#"(memory (export "memory") 100)"#);

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
 use brine_sandbox::{
-    Broker, Caller, CompileLimits, HostError, HostOp, JobContext, JobOutcome, JobsOp, Limits, LogLevel, Policy,
-    Restarts, Sandbox, SandboxConfig, Settings, StartError,
+    Broker, Caller, HostError, HostOp, JobContext, JobOutcome, JobsOp, LogLevel, Restarts, Sandbox, SandboxConfig,
+    Settings, StartError,
 };
 use futures_util::future::BoxFuture;
 use rmpv::Value;
@@ -138,16 +138,14 @@ impl Home {
             cache_dir: dir.path().join("cache"),
             standard_dir,
             modules_dir: dir.path().join("modules"),
-            limits: Limits::default(),
-            policy: Policy::default(),
-            max_running: 8,
-            max_waiting: 0,
-            max_queued: 8,
-            total_memory: 4 << 30,
-            executor_idle: Duration::from_secs(60),
-            compile: CompileLimits::default(),
-            user: None,
-            require_second_wall: false,
+            settings: Settings {
+                max_running: 8,
+                max_waiting: 0,
+                max_queued: 8,
+                total_memory: 4 << 30,
+                executor_idle: Duration::from_secs(60),
+                ..Settings::default()
+            },
         };
         Self { _dir: dir, config, restarts: Restarts::default() }
     }
@@ -159,7 +157,7 @@ impl Home {
 
     /// Sets the policy from the `sandbox:` section of a configuration.
     pub(crate) fn policy(mut self, sandbox: &serde_json::Value) -> Self {
-        self.config.policy = Settings::read(&value(sandbox)).unwrap().policy;
+        self.config.settings.policy = Settings::read(&value(sandbox)).unwrap().policy;
         self
     }
 

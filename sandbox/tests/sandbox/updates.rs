@@ -143,11 +143,11 @@ async fn what_is_approved_is_in_use_and_stays_so_for_what_asks_no_more() {
     // The owner's refusal overrides an approval. Without readable decisions nothing is granted.
     let refusing = Settings::read(&value(&json!({ "modules": { "mine": { "jobs": false } } }))).unwrap().policy;
     let mut other = home;
-    other.config.policy = refusing;
+    other.config.settings.policy = refusing;
     let (sandbox, _grip) = other.start().await;
     assert!(!call(&sandbox, "mine.number").await.success);
     sandbox.shutdown().await;
-    other.config.policy = Default::default();
+    other.config.settings.policy = Default::default();
     std::fs::remove_file(other.config.modules_dir.join("decisions.json")).unwrap();
     let (sandbox, _grip) = other.start().await;
     let text = failure(&call(&sandbox, "mine.number").await).to_owned();

@@ -8,7 +8,7 @@ use landlock::{
 };
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, StatVfsMountFlags};
 
-use crate::{Kind, Spec, Walls};
+use crate::{Spec, WalledProgram, Walls};
 
 /// The newest version of landlock whose rights this code knows. An older kernel enforces those that it has.
 const NEWEST: ABI = ABI::V9;
@@ -134,7 +134,7 @@ fn describe(spec: &Spec, abi: u32, walls: &mut Walls) {
     if network && abi >= 4 && ports(spec).is_none() {
         walls.notes.push("its grant is of so many ports that the kernel confines it to none".into());
     }
-    if abi < 6 && spec.kind == Kind::Executor {
+    if abi < 6 && spec.kind == WalledProgram::Executor {
         let what = "signals and abstract sockets are kept from it by seccomp alone";
         walls.notes.push(format!("landlock is version {abi}: {what} (version 6, Linux 6.12)"));
     }

@@ -24,7 +24,7 @@ mod spec;
 
 pub use inherited::close_inherited;
 pub use report::{Cgroup, Walls};
-pub use spec::{BadOption, Grant, Kind, Spec};
+pub use spec::{BadOption, KeptDirectory, Spec, WalledProgram};
 
 /// Why the walls could not be raised. The process must not continue.
 #[derive(Debug, thiserror::Error)]

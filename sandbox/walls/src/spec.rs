@@ -4,7 +4,7 @@ use std::fmt;
 
 /// The program that raises the walls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum WalledProgram {
     /// The executor: long-lived, with threads, maps machine code.
     Executor,
     /// The compiler: runs once on one thread and works on open files.
@@ -13,7 +13,7 @@ pub enum Kind {
 
 /// A granted directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Grant {
+pub struct KeptDirectory {
     /// The path: absolute and without symbolic links.
     pub path: String,
     /// Whether the process may change the directory's content.
@@ -24,9 +24,9 @@ pub struct Grant {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spec {
     /// The program.
-    pub kind: Kind,
+    pub kind: WalledProgram,
     /// The granted directories.
-    pub directories: Vec<Grant>,
+    pub directories: Vec<KeptDirectory>,
     /// The first and last TCP port of each range that the process may connect to; without a range it has no network.
     pub connect: Vec<(u16, u16)>,
     /// Upper bound on the bytes of a file that the process writes, in memory too; none for the inherited limit.
@@ -55,7 +55,7 @@ impl Spec {
     #[must_use]
     pub fn executor() -> Self {
         Self {
-            kind: Kind::Executor,
+            kind: WalledProgram::Executor,
             directories: Vec::new(),
             connect: Vec::new(),
             file_size: Some(EXECUTOR_FILE_SIZE),
@@ -68,7 +68,7 @@ impl Spec {
     /// The compiler, whose other limits come from its own options.
     #[must_use]
     pub fn compiler(file_size: u64) -> Self {
-        Self { kind: Kind::Compiler, file_size: Some(file_size), open_files: 16, ..Self::executor() }
+        Self { kind: WalledProgram::Compiler, file_size: Some(file_size), open_files: 16, ..Self::executor() }
     }
 
     /// Whether a granted directory is writable.
@@ -78,8 +78,8 @@ impl Spec {
     }
 
     /// A writable directory around a read-only one.
-    pub(crate) fn writable_around(&self, inner: &Grant) -> Option<&Grant> {
-        let within = |outer: &Grant| {
+    pub(crate) fn writable_around(&self, inner: &KeptDirectory) -> Option<&KeptDirectory> {
+        let within = |outer: &KeptDirectory| {
             let rest = inner.path.strip_prefix(outer.path.trim_end_matches('/'));
             rest.is_some_and(|rest| rest.len() > 1 && rest.starts_with('/'))
         };
@@ -91,7 +91,7 @@ impl Spec {
     pub fn options(&self) -> Vec<String> {
         let mut options = Vec::new();
         let mut push = |name: &str, value: &dyn fmt::Display| options.extend([name.to_owned(), value.to_string()]);
-        for Grant { path, writable } in &self.directories {
+        for KeptDirectory { path, writable } in &self.directories {
             push(if *writable { "--read-write" } else { "--read-only" }, path);
         }
         for (low, high) in &self.connect {
@@ -123,7 +123,7 @@ impl Spec {
                     return Err(BadOption(format!("{name} must be an absolute path without . and .., got '{value}'")));
                 }
                 let writable = name == "--read-write";
-                self.directories.push(Grant { path: value.to_owned(), writable });
+                self.directories.push(KeptDirectory { path: value.to_owned(), writable });
                 if writable {
                     // In a writable directory, only the owner's disk quota bounds the size of files.
                     self.file_size = None;
@@ -151,8 +151,10 @@ mod tests {
     #[test]
     fn options_say_the_whole_spec() {
         let mut spec = Spec::executor();
-        spec.directories =
-            vec![Grant { path: "/a b".into(), writable: false }, Grant { path: "/var/x".into(), writable: true }];
+        spec.directories = vec![
+            KeptDirectory { path: "/a b".into(), writable: false },
+            KeptDirectory { path: "/var/x".into(), writable: true },
+        ];
         spec.connect = vec![(80, 80), (8000, 8010)];
         (spec.processes, spec.memory, spec.file_size) = (Some(7), Some(1 << 33), None);
         let mut read = Spec::executor();

@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use brine_sandbox_wire::hosts::Host;
+use brine_sandbox_wire::hosts::NetworkHost;
 use brine_sandbox_wire::{ByteBuf, HostError, HostOp, LogLevel, NetworkOp};
 use tokio::sync::oneshot::error::TryRecvError;
 use wasmtime::component::Resource;
@@ -128,9 +128,9 @@ impl ip_name_lookup::Host for Guest {
         name: String,
     ) -> SocketResult<Resource<ResolveAddressStream>> {
         let _ = self.table.get(&network)?;
-        let state = match Host::read(&name) {
-            Some(Host::Address(address)) => State::Known(Ok(vec![address].into_iter())),
-            Some(Host::Name(_)) => {
+        let state = match NetworkHost::read(&name) {
+            Some(NetworkHost::Address(address)) => State::Known(Ok(vec![address].into_iter())),
+            Some(NetworkHost::Name(_)) => {
                 let op = HostOp::Network(NetworkOp::Resolve { name: name.clone() });
                 match self.begin(op).map_err(SocketError::trap)? {
                     Ok(answer) => State::Asked(answer),

@@ -4,7 +4,7 @@ use wasmtime::component::Val;
 
 use super::msgpack::{Item, Reader, Writer};
 use super::show::show;
-use super::signature::{Given, Misfit, Param, Signature};
+use super::signature::{Given, Misfit, Signature, TypedParam};
 use super::ty::{Int, Name, Ty};
 
 /// Bytes of one dynamic value on the host, without its heap.
@@ -15,12 +15,12 @@ const MAX_KEY: usize = 40;
 
 /// The bytes that dynamic values may still take.
 #[derive(Debug)]
-pub struct Budget {
+pub struct ValueBudget {
     left: usize,
     limit: usize,
 }
 
-impl Budget {
+impl ValueBudget {
     /// A full budget.
     #[must_use]
     pub fn new(limit: usize) -> Self {
@@ -72,7 +72,7 @@ impl Place<'_> {
 ///
 /// # Errors
 /// When an argument does not fit its parameter, or the arguments take too much memory.
-pub fn lower_all(signature: &Signature, given: &[Given<'_>], budget: &mut Budget) -> Result<Vec<Val>, Misfit> {
+pub fn lower_all(signature: &Signature, given: &[Given<'_>], budget: &mut ValueBudget) -> Result<Vec<Val>, Misfit> {
     signature.params.iter().zip(given).map(|(param, given)| lower(param, given, budget)).collect()
 }
 
@@ -80,7 +80,7 @@ pub fn lower_all(signature: &Signature, given: &[Given<'_>], budget: &mut Budget
 ///
 /// # Errors
 /// As [`lower_all`].
-pub fn lower(param: &Param, given: &Given<'_>, budget: &mut Budget) -> Result<Val, Misfit> {
+pub fn lower(param: &TypedParam, given: &Given<'_>, budget: &mut ValueBudget) -> Result<Val, Misfit> {
     match given {
         Given::Nothing => Ok(Val::Option(None)),
         Given::Value(value) => of_type(value, &param.ty, &Place::Param(&param.name.snake), budget),
@@ -108,17 +108,17 @@ pub fn map_of(pairs: &[(&str, &[u8])]) -> Result<Vec<u8>, Misfit> {
     Ok(out.into_bytes())
 }
 
-fn bytes(value: &[u8], budget: &mut Budget) -> Result<Val, Misfit> {
+fn bytes(value: &[u8], budget: &mut ValueBudget) -> Result<Val, Misfit> {
     budget.spend(value.len(), 0)?;
     Ok(Val::List(value.iter().copied().map(Val::U8).collect()))
 }
 
-fn data(value: &[u8], budget: &mut Budget) -> Result<Val, Misfit> {
+fn data(value: &[u8], budget: &mut ValueBudget) -> Result<Val, Misfit> {
     budget.spend(1, 0)?;
     Ok(Val::Record(vec![("msgpack".to_owned(), bytes(value, budget)?)]))
 }
 
-fn of_type(value: &[u8], ty: &Ty, place: &Place<'_>, budget: &mut Budget) -> Result<Val, Misfit> {
+fn of_type(value: &[u8], ty: &Ty, place: &Place<'_>, budget: &mut ValueBudget) -> Result<Val, Misfit> {
     budget.spend(1, 0)?;
     let mut reader = Reader::new(value);
     let item = reader.item()?;
@@ -231,7 +231,13 @@ fn of_type(value: &[u8], ty: &Ty, place: &Place<'_>, budget: &mut Budget) -> Res
     })
 }
 
-fn list(reader: &mut Reader<'_>, length: u32, ty: &Ty, place: &Place<'_>, budget: &mut Budget) -> Result<Val, Misfit> {
+fn list(
+    reader: &mut Reader<'_>,
+    length: u32,
+    ty: &Ty,
+    place: &Place<'_>,
+    budget: &mut ValueBudget,
+) -> Result<Val, Misfit> {
     let mut values = Vec::new();
     for index in 0..usize::try_from(length).unwrap_or(usize::MAX) {
         values.push(of_type(reader.value()?, ty, &Place::Index(place, index), budget)?);
@@ -244,7 +250,7 @@ fn record(
     length: u32,
     fields: &[(Name, Ty)],
     place: &Place<'_>,
-    budget: &mut Budget,
+    budget: &mut ValueBudget,
 ) -> Result<Val, Misfit> {
     let mut values: Vec<Option<Val>> = vec![None; fields.len()];
     for _ in 0..length {

@@ -28,7 +28,7 @@ pub enum Takes {
 
 /// One parameter.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Param {
+pub struct TypedParam {
     /// The name.
     pub name: Name,
     /// The type.
@@ -37,7 +37,7 @@ pub struct Param {
     pub takes: Takes,
 }
 
-impl Param {
+impl TypedParam {
     /// Makes a parameter; its name and type determine which arguments it takes.
     #[must_use]
     pub fn new(name: &str, ty: Ty) -> Self {
@@ -56,7 +56,7 @@ pub struct Signature {
     /// `test.get_or_default`
     pub name: String,
     /// The parameters in order.
-    pub params: Arc<[Param]>,
+    pub params: Arc<[TypedParam]>,
     /// The type of the result; none if the function returns nothing.
     pub result: Option<Arc<Ty>>,
 }

@@ -4,10 +4,10 @@ use rmpv::Value;
 use wasmtime::component::Val;
 
 use super::lift::{Unfit, lift};
-use super::lower::{Budget, lower_all};
+use super::lower::{ValueBudget, lower_all};
 use super::msgpack::{self, Full, Item, MAX_DEPTH, MAX_ITEMS, Malformed, Reader, Writer};
 use super::show::show;
-use super::signature::{Given, Param, Signature};
+use super::signature::{Given, Signature, TypedParam};
 use super::ty::{Int, Name, Ty};
 
 fn packed(value: &Value) -> Vec<u8> {
@@ -51,14 +51,14 @@ fn text(text: &str) -> Val {
 
 /// `test.f(x: ty)`
 fn signature(ty: Ty) -> Signature {
-    Signature { name: "test.f".into(), params: [Param::new("x", ty)].into(), result: None }
+    Signature { name: "test.f".into(), params: [TypedParam::new("x", ty)].into(), result: None }
 }
 
 fn lowered(ty: &Ty, value: &Value) -> Result<Val, String> {
     let signature = signature(ty.clone());
     let args = packed(&Value::Array(vec![value.clone()]));
     let given = signature.bind(&args, &[0x80]).map_err(|misfit| misfit.0)?;
-    lower_all(&signature, &given, &mut Budget::new(1 << 20))
+    lower_all(&signature, &given, &mut ValueBudget::new(1 << 20))
         .map(|mut values| values.remove(0))
         .map_err(|misfit| misfit.0)
 }
@@ -261,8 +261,11 @@ fn values_that_do_not_fit() {
 fn function() -> Signature {
     Signature {
         name: "test.f".into(),
-        params: [Param::new("num", Ty::Int(Int::U32)), Param::new("max-depth", Ty::Option(boxed(Ty::Int(Int::U8))))]
-            .into(),
+        params: [
+            TypedParam::new("num", Ty::Int(Int::U32)),
+            TypedParam::new("max-depth", Ty::Option(boxed(Ty::Int(Int::U8)))),
+        ]
+        .into(),
         result: Some(Ty::List(boxed(Ty::Int(Int::U64))).into()),
     }
 }
@@ -271,9 +274,9 @@ fn rest() -> Signature {
     Signature {
         name: "test.arg".into(),
         params: [
-            Param::new("args", Ty::List(boxed(Ty::Data))),
-            Param::new("delimiter", Ty::Option(boxed(Ty::Text))),
-            Param::new("kwargs", Ty::Data),
+            TypedParam::new("args", Ty::List(boxed(Ty::Data))),
+            TypedParam::new("delimiter", Ty::Option(boxed(Ty::Text))),
+            TypedParam::new("kwargs", Ty::Data),
         ]
         .into(),
         result: Some(Ty::Data.into()),
@@ -305,12 +308,12 @@ fn the_rest_of_the_arguments_finds_its_parameters() {
     let (args, kwargs) = (packed(&json("[1, [2]]")), packed(&json(r#"{"a": 1, "delimiter": ":", "__pub_jid": "1"}"#)));
     let signature = rest();
     let given = signature.bind(&args, &kwargs).unwrap();
-    let values = lower_all(&signature, &given, &mut Budget::new(1 << 20)).unwrap();
+    let values = lower_all(&signature, &given, &mut ValueBudget::new(1 << 20)).unwrap();
     same(&values[0], &Val::List(vec![data_val(&json("1")), data_val(&json("[2]"))]));
     same(&values[1], &some(text(":")));
     same(&values[2], &data_val(&json(r#"{"a": 1, "__pub_jid": "1"}"#)));
     let given = signature.bind(&[0x90], &[0x80]).unwrap();
-    let values = lower_all(&signature, &given, &mut Budget::new(1 << 20)).unwrap();
+    let values = lower_all(&signature, &given, &mut ValueBudget::new(1 << 20)).unwrap();
     same(&values[0], &Val::List(vec![]));
     same(&values[2], &data_val(&json("{}")));
 }
@@ -343,7 +346,7 @@ fn the_error_of_the_contract() {
     fib.name = "test.fib".into();
     let args = packed(&json(r#"["abc"]"#));
     let given = fib.bind(&args, &[0x80]).unwrap();
-    let misfit = lower_all(&fib, &given, &mut Budget::new(1 << 20)).unwrap_err();
+    let misfit = lower_all(&fib, &given, &mut ValueBudget::new(1 << 20)).unwrap_err();
     let line =
         "Passed invalid arguments to test.fib: 'num' must be a u32, got 'abc'. Usage: test.fib(num: u32) -> list<u64>";
     assert_eq!(fib.refusal(&misfit), line);
@@ -557,7 +560,7 @@ fn damaged_arguments_are_errors_and_never_panics() {
         }
         let signature = &signatures[dice.roll(signatures.len())];
         if let Ok(given) = signature.bind(&args, &kwargs) {
-            let _ = lower_all(signature, &given, &mut Budget::new(1 << 16));
+            let _ = lower_all(signature, &given, &mut ValueBudget::new(1 << 16));
         }
     }
 }

@@ -9,7 +9,7 @@
 use seccompiler::{SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition, SeccompRule};
 
 use super::Rules;
-use crate::{Kind, Spec};
+use crate::{Spec, WalledProgram};
 
 /// `PR_GET_AUXV`, since Linux 6.4.
 const PR_GET_AUXV: libc::c_int = 0x4155_5856;
@@ -20,7 +20,7 @@ pub(super) fn rules(spec: &Spec) -> Result<Rules, String> {
     process(&mut list);
     memory(&mut list, spec.kind);
     descriptors(&mut list);
-    if spec.kind == Kind::Executor {
+    if spec.kind == WalledProgram::Executor {
         threads(&mut list);
         waiting(&mut list);
         minion(&mut list);
@@ -75,7 +75,7 @@ fn process(list: &mut List) {
 
 /// Memory: only private memory, so that RLIMIT_DATA counts it. Machine code is written first and made executable
 /// afterwards, as wasmtime does, and never both at once. The compiler executes none of its output.
-fn memory(list: &mut List, kind: Kind) {
+fn memory(list: &mut List, kind: WalledProgram) {
     const EXEC: u64 = libc::PROT_EXEC as u64;
     const WRITE: u64 = libc::PROT_WRITE as u64;
     const MAP_TYPE: u64 = 0xf;
@@ -84,7 +84,7 @@ fn memory(list: &mut List, kind: Kind) {
     let not_executable = int(2, Op::MaskedEq(EXEC), 0);
     list.when(libc::SYS_mmap, &[private.clone(), not_executable.clone()]);
     list.when(libc::SYS_mprotect, &[not_executable]);
-    if kind == Kind::Executor {
+    if kind == WalledProgram::Executor {
         let not_writable = int(2, Op::MaskedEq(EXEC | WRITE), EXEC);
         list.when(libc::SYS_mmap, &[private, not_writable.clone()]);
         list.when(libc::SYS_mprotect, &[not_writable]);

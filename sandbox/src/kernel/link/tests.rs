@@ -1,0 +1,423 @@
+//! An executor controlled by an escaped guest can send anything, but gets only what the job was granted.
+
+use std::collections::VecDeque;
+
+use brine_sandbox_wire::{
+    ByteBuf, Connection, FailKind, GrainsOp, HostError, HostOp, JobContext, JobsOp, Limits, LogLevel,
+};
+use futures_util::future::BoxFuture;
+use rmpv::Value;
+
+use super::requests::MAX_OPEN_REQUESTS;
+use super::*;
+use crate::Policy;
+use crate::kernel::loadable::Loadable;
+
+#[derive(Default)]
+struct Recorder {
+    calls: Mutex<Vec<HostOp>>,
+    lines: Mutex<Vec<String>>,
+    answers: Mutex<VecDeque<Value>>,
+}
+
+impl Broker for Recorder {
+    fn host_call<'a>(&'a self, _: &'a Caller, op: HostOp) -> BoxFuture<'a, Result<Value, HostError>> {
+        self.calls.lock().unwrap().push(op);
+        let answer = self.answers.lock().unwrap().pop_front();
+        Box::pin(async move {
+            match answer {
+                Some(value) => Ok(value),
+                None => std::future::pending().await,
+            }
+        })
+    }
+
+    fn log(&self, _: &JobContext, _: LogLevel, message: &str) {
+        self.lines.lock().unwrap().push(message.to_owned());
+    }
+}
+
+/// A link with the minion's end served; the test plays the executor.
+struct Taken {
+    link: Arc<Link>,
+    broker: Arc<Recorder>,
+    served: tokio::task::JoinHandle<String>,
+    say: Sender<FromExecutor>,
+    hear: Receiver<ToExecutor>,
+    call: u64,
+    ticket: Ticket,
+    end: oneshot::Receiver<CallEnd>,
+}
+
+/// Returns a link with one running call of a module that was granted grains only.
+async fn taken(limits: Limits) -> Taken {
+    let (here, there) = Connection::pair().unwrap();
+    let (sender, receiver) = here.minion();
+    let (say, mut hear) = Connection::from_fd(there).unwrap().executor();
+    let link = Link::new(1, sender, Arc::default(), no_jobs());
+    let broker = Arc::new(Recorder::default());
+    let served = {
+        let (link, broker): (_, Arc<dyn Broker>) = (Arc::clone(&link), Arc::<Recorder>::clone(&broker));
+        tokio::spawn(async move { link.serve(receiver, &broker).await })
+    };
+    let module = module();
+    let caller = caller_of(&module);
+    let (ticket, end) = link.register(&caller, &limits);
+    link.start(&ticket, &caller, &module, "f", (vec![0x90], vec![0x80]), (&limits, None)).await.unwrap();
+    let call = ticket.call;
+    let ToExecutor::Run(run) = hear.recv().await.unwrap().message else { panic!() };
+    assert_eq!((run.call, run.imports_granted), (call, vec!["brine:host/grains".to_owned()]));
+    Taken { link, broker, served, say, hear, call, ticket, end }
+}
+
+fn no_jobs() -> Arc<Jobs> {
+    let bounds = crate::kernel::admission::Bounds { max_running: 1, max_waiting: 0, max_queued: 0, memory: 1 << 30 };
+    Arc::new(Jobs::new(bounds))
+}
+
+fn module() -> Loadable {
+    module_of(1)
+}
+
+fn module_of(content: u8) -> Loadable {
+    let sha256 = Sha256Hex::from([content; 32]);
+    Loadable::new("mine".parse().unwrap(), sha256, false, vec!["brine:host/grains".to_owned()], 1)
+}
+
+/// Returns the caller for a module that the default policy grants grains.
+fn caller_of(module: &Loadable) -> Arc<Caller> {
+    let job = Arc::new(JobContext { jid: "1".into(), ..JobContext::default() });
+    let subject = crate::Subject { name: &module.name, standard: false, sha256: module.sha256, signers: &[] };
+    let grants = Policy::default().decide(&subject, &["brine:host/grains@1.0.0".to_owned()], &["f"]).unwrap();
+    assert_eq!(grants.interfaces().collect::<Vec<_>>(), module.interfaces);
+    let granted = grants.of("f", None).unwrap();
+    let (name, sha256, grants) = (module.name.clone(), module.sha256, Arc::clone(&granted.grants));
+    Arc::new(Caller::new(job, name, sha256, grants, Duration::from_secs(60)).with_remedy(granted.remedy()))
+}
+
+impl Taken {
+    async fn ask(&mut self, call: u64, request: u64, op: HostOp) {
+        self.say.send(&FromExecutor::HostCall { call, request, op }).await.unwrap();
+    }
+
+    async fn heard(&mut self) -> (u64, u64, Result<ByteBuf, HostError>) {
+        match self.hear.recv().await.unwrap().message {
+            ToExecutor::HostReply { call, request, result } => (call, request, result),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn calls(&self) -> usize {
+        self.broker.calls.lock().unwrap().len()
+    }
+}
+
+fn grains() -> HostOp {
+    HostOp::Grains(GrainsOp::Items)
+}
+
+fn kill() -> HostOp {
+    HostOp::Jobs(JobsOp::Kill { jid: "2".into() })
+}
+
+#[tokio::test]
+async fn what_was_not_granted_does_not_reach_the_broker() {
+    let mut it = taken(Limits::default()).await;
+    it.ask(it.call, 1, kill()).await;
+    let line = format!("mine: {{sha256: \"{}\", jobs: true}}", "01".repeat(32));
+    let denied = Err(HostError::Denied(format!(
+        "module mine may not see and end running jobs; the owner of this host grants it by this line under sandbox: modules: in the \
+         minion's configuration: {line}"
+    )));
+    assert_eq!(it.heard().await, (it.call, 1, denied));
+    // A call with an unknown number is refused too.
+    it.ask(99, 2, grains()).await;
+    assert_eq!(it.heard().await, (99, 2, Err(HostError::Denied("the job has ended".into()))));
+    assert_eq!(it.calls(), 0);
+    it.broker.answers.lock().unwrap().push_back(Value::from(7));
+    it.ask(it.call, 3, grains()).await;
+    assert_eq!(it.heard().await, (it.call, 3, Ok(ByteBuf::from(vec![7]))));
+    assert_eq!(it.calls(), 1);
+}
+
+#[tokio::test]
+async fn calls_are_counted_here_too() {
+    let mut it = taken(Limits { host_calls: 2, ..Limits::default() }).await;
+    it.broker.answers.lock().unwrap().extend([Value::Nil, Value::Nil, Value::Nil]);
+    for request in 1..=2 {
+        it.ask(it.call, request, grains()).await;
+        assert!(it.heard().await.2.is_ok());
+    }
+    it.ask(it.call, 3, grains()).await;
+    assert_eq!(it.heard().await.2, Err(HostError::Denied("more than 2 calls of the host".into())));
+    assert_eq!(it.calls(), 2);
+}
+
+#[tokio::test]
+async fn more_questions_at_once_than_a_guest_can_ask_end_the_executor() {
+    let mut it = taken(Limits::default()).await;
+    for request in 0..=u64::from(MAX_OPEN_REQUESTS) {
+        it.ask(it.call, request, grains()).await;
+    }
+    assert_eq!(it.served.await.unwrap(), "asked more at once than a guest can");
+    assert!(it.broker.calls.lock().unwrap().len() <= MAX_OPEN_REQUESTS as usize);
+}
+
+#[tokio::test]
+async fn an_answer_too_large_to_send_is_an_error_to_the_guest() {
+    let mut it = taken(Limits { host_bytes: u64::MAX, ..Limits::default() }).await;
+    it.broker.answers.lock().unwrap().push_back(Value::from("x".repeat(brine_sandbox_wire::MAX_FRAME + 1)));
+    it.ask(it.call, 1, grains()).await;
+    assert!(matches!(it.heard().await.2, Err(HostError::Failed(why)) if why.contains("over the limit")));
+}
+
+#[tokio::test]
+async fn log_lines_are_bounded_and_clean() {
+    let mut it = taken(Limits { log: 13, ..Limits::default() }).await;
+    for message in ["a\x1b[1m\nb", "too long a line", "cd"] {
+        let log = FromExecutor::Log { call: it.call, level: LogLevel::Info, message: message.into() };
+        it.say.send(&log).await.unwrap();
+    }
+    let log = FromExecutor::Log { call: 99, level: LogLevel::Info, message: "x".into() };
+    it.say.send(&log).await.unwrap();
+    let outcome = Outcome::Failed { kind: FailKind::Trap, message: "a\nb".into(), retcode: 1 };
+    it.say.send(&FromExecutor::Done { call: it.call, outcome, usage: Usage::default() }).await.unwrap();
+    match it.end.await.unwrap() {
+        CallEnd::Done(Outcome::Failed { message, .. }, _) => assert_eq!(message, "a\\nb"),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(*it.broker.lines.lock().unwrap(), ["a\\x1b[1m\\nb", "cd"]);
+}
+
+/// An executor that sends any number of log lines: empty lines count too, up to the bound.
+#[tokio::test]
+async fn log_lines_are_counted_here_too() {
+    let mut it = taken(Limits { log_lines: 3, ..Limits::default() }).await;
+    for _ in 0..1_000 {
+        let log = FromExecutor::Log { call: it.call, level: LogLevel::Info, message: String::new() };
+        it.say.send(&log).await.unwrap();
+    }
+    it.ask(it.call, 1, kill()).await;
+    assert!(it.heard().await.2.is_err());
+    assert_eq!(it.broker.lines.lock().unwrap().len(), 3);
+}
+
+/// The size of answers to a guest is bounded here too.
+#[tokio::test]
+async fn an_answer_over_the_limit_is_an_error_to_the_guest() {
+    let mut it = taken(Limits { host_bytes: 100, ..Limits::default() }).await;
+    it.broker.answers.lock().unwrap().extend([Value::from("x".repeat(98)), Value::from("x".repeat(99))]);
+    it.ask(it.call, 1, grains()).await;
+    assert_eq!(it.heard().await.2.unwrap().len(), 100);
+    it.ask(it.call, 2, grains()).await;
+    let why = "the answer has 101 bytes; the limit of one is 100 (sandbox:limits:host_bytes)";
+    assert_eq!(it.heard().await.2, Err(HostError::Failed(why.into())));
+}
+
+#[tokio::test]
+async fn what_makes_no_sense_ends_the_executor_or_nothing() {
+    let mut it = taken(Limits::default()).await;
+    // Messages about unknown calls and modules have no effect.
+    let outcome = Outcome::Returned { value: vec![0xc0], retcode: 0 };
+    it.say.send(&FromExecutor::Done { call: 99, outcome, usage: Usage::default() }).await.unwrap();
+    it.say.send(&FromExecutor::Loaded { module: Sha256Hex::from([9; 32]) }).await.unwrap();
+    it.say.send(&FromExecutor::Pong { n: 5 }).await.unwrap();
+    it.say
+        .send(&FromExecutor::Ready { version: 1, pid: 1, walls: brine_sandbox_walls::Walls::default() })
+        .await
+        .unwrap();
+    assert_eq!(it.served.await.unwrap(), "said twice that it is ready");
+    it.link.died(&"broke".into(), 0, false);
+    assert!(matches!(it.end.await.unwrap(), CallEnd::Died(_)));
+}
+
+#[tokio::test]
+async fn bytes_that_are_no_message_end_the_executor() {
+    use std::io::Write;
+    for bytes in [[0xff; 64].as_slice(), &[0, 0, 0, 2, 0xc0, 0xc0], &[0, 0, 0, 1, 0xc1]] {
+        let (here, there) = Connection::pair().unwrap();
+        let (sender, receiver) = here.minion();
+        let mut socket = std::os::unix::net::UnixStream::from(there);
+        socket.write_all(bytes).unwrap();
+        let broker: Arc<dyn Broker> = Arc::new(Recorder::default());
+        let why = Link::new(1, sender, Arc::default(), no_jobs()).serve(receiver, &broker).await;
+        assert!(why.starts_with("broke the protocol ("), "{why}");
+    }
+}
+
+/// After a death nothing waits for ever, and nothing new begins.
+#[tokio::test]
+async fn the_dead_answer_nobody() {
+    let it = taken(Limits::default()).await;
+    assert_eq!(it.link.died(&"was killed by signal 9".into(), 0, false).jobs, 1);
+    assert!(matches!(it.end.await.unwrap(), CallEnd::Died(how) if &*how == "was killed by signal 9"));
+    let (_, end) = it.link.register(&caller_of(&module()), &Limits::default());
+    assert!(matches!(end.await.unwrap(), CallEnd::NotBegun(_)));
+    let code = async { Ok(tempfile::tempfile().unwrap()) };
+    assert_eq!(it.link.loaded(&module(), code).await, Err("the executor was killed by signal 9".into()));
+}
+
+/// A call that the executor had not read has not begun, so that another executor may run it, and its module is not
+/// suspected.
+#[tokio::test]
+async fn only_what_was_read_had_begun() {
+    let mut it = taken(Limits::default()).await;
+    let module = module_of(2);
+    let caller = caller_of(&module);
+    let (ticket, end) = it.link.register(&caller, &Limits::default());
+    let before = it.link.written.load(Ordering::Acquire);
+    let arguments = (vec![0x91, 7], vec![0x80]);
+    let back = it.link.start(&ticket, &caller, &module, "f", arguments.clone(), (&Limits::default(), Some(5))).await;
+    assert_eq!(back.unwrap(), arguments);
+    let sent = it.link.written.load(Ordering::Acquire) - before;
+    assert!(matches!(it.hear.recv().await.unwrap().message, ToExecutor::RunWithin { lease: 5, .. }));
+    // Everything except the first byte is unread.
+    let remains = it.link.died(&"was killed by signal 9".into(), sent - 1, false);
+    assert_eq!((remains.jobs, remains.blamed), (1, true));
+    assert!(matches!(it.end.await.unwrap(), CallEnd::Died(_)));
+    assert!(matches!(end.await.unwrap(), CallEnd::NotBegun(_)));
+    let standing = |content: u8| it.link.suspects.standing(&module.name, Sha256Hex::from([content; 32]));
+    assert_eq!(standing(1), Ok(crate::kernel::suspects::Standing::Convicted));
+    assert_eq!(standing(2), Ok(crate::kernel::suspects::Standing::Trusted));
+}
+
+/// Returns an executor that can be asked to load modules.
+fn loader(suspects: &Arc<Suspects>) -> (Arc<Link>, Sender<FromExecutor>, Receiver<ToExecutor>) {
+    let (here, there) = Connection::pair().unwrap();
+    let (sender, receiver) = here.minion();
+    let (say, hear) = Connection::from_fd(there).unwrap().executor();
+    let link = Link::new(1, sender, Arc::clone(suspects), no_jobs());
+    let served = Arc::clone(&link);
+    tokio::spawn(async move {
+        let broker: Arc<dyn Broker> = Arc::new(Recorder::default());
+        served.serve(receiver, &broker).await
+    });
+    (link, say, hear)
+}
+
+fn load(link: &Arc<Link>, module: &Arc<Loadable>) -> tokio::task::JoinHandle<Result<(), String>> {
+    let (link, module) = (Arc::clone(link), Arc::clone(module));
+    tokio::spawn(async move { link.loaded(&module, async { Ok(tempfile::tempfile().unwrap()) }).await })
+}
+
+async fn asked_to_load(hear: &mut Receiver<ToExecutor>) -> Sha256Hex {
+    match hear.recv().await.unwrap().message {
+        ToExecutor::Load { module, imports_granted, .. } => {
+            assert!(imports_granted.is_some());
+            module
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A module's code kills the executor that maps it. Modules whose load waits behind it are not to blame.
+#[tokio::test]
+async fn a_module_that_kills_executors_when_it_is_loaded_is_set_aside_and_others_are_not() {
+    let suspects = Arc::new(Suspects::default());
+    let (bad, good) = (Arc::new(module_of(1)), Arc::new(module_of(2)));
+    for _ in 0..2 {
+        let (link, _say, mut hear) = loader(&suspects);
+        let first = load(&link, &bad);
+        assert_eq!(asked_to_load(&mut hear).await, bad.key);
+        let second = load(&link, &good);
+        assert_eq!(asked_to_load(&mut hear).await, good.key);
+        assert!(link.died(&"was killed by signal 11".into(), 0, false).blamed);
+        for load in [first, second] {
+            let why = load.await.unwrap().unwrap_err();
+            assert_eq!(why, "the executor ended while it loaded the module");
+        }
+    }
+    let (link, mut say, mut hear) = loader(&suspects);
+    let why = load(&link, &bad).await.unwrap().unwrap_err();
+    assert_eq!(
+        why,
+        "module mine is not available: it is set aside, because the executor died 2 times while it was loaded; it is tried \
+         again with another content, or when the minion starts again"
+    );
+    let loading = load(&link, &good);
+    assert_eq!(asked_to_load(&mut hear).await, good.key);
+    say.send(&FromExecutor::Loaded { module: good.key }).await.unwrap();
+    assert_eq!(loading.await.unwrap(), Ok(()));
+    assert!(link.has(good.key) && !link.has(bad.key));
+}
+
+/// A load that was answered, successfully or not, did not cause a later death.
+#[tokio::test]
+async fn a_load_that_was_answered_is_not_blamed_for_a_death() {
+    let suspects = Arc::new(Suspects::default());
+    let loadable = Arc::new(module_of(1));
+    let module = loadable.key;
+    for answer in [
+        FromExecutor::Loaded { module },
+        FromExecutor::LoadFailed { module, error: "no".into() },
+        FromExecutor::Loaded { module },
+    ] {
+        let (link, mut say, mut hear) = loader(&suspects);
+        let loading = load(&link, &loadable);
+        asked_to_load(&mut hear).await;
+        say.send(&answer).await.unwrap();
+        let failed = matches!(answer, FromExecutor::LoadFailed { .. });
+        assert_eq!(loading.await.unwrap(), if failed { Err("no".to_owned()) } else { Ok(()) });
+        link.died(&"was killed by signal 9".into(), 0, false);
+    }
+    assert_eq!(suspects.set_aside(module), None);
+}
+
+/// A stopped executor, or one with an escaped guest, does not read. It does not block its senders for ever.
+#[tokio::test(start_paused = true)]
+async fn an_executor_that_does_not_read_is_ended() {
+    let it = taken(Limits::default()).await;
+    let module = module();
+    let caller = caller_of(&module);
+    let (ticket, end) = it.link.register(&caller, &Limits::default());
+    let large = (vec![0xc0; 8 << 20], vec![0x80]);
+    it.link.start(&ticket, &caller, &module, "f", large, (&Limits::default(), None)).await.unwrap();
+    assert_eq!(it.link.condemned().await, "did not read what it was sent");
+    // The supervisor then calls this.
+    let remains = it.link.died(&"did not read what it was sent and was ended".into(), 0, false);
+    assert_eq!(remains.jobs, 1);
+    assert!(matches!(end.await.unwrap(), CallEnd::NotBegun(_)), "half of it was sent");
+}
+
+/// A job that goes away before the executor has confirmed anything ends too, and an executor that keeps running it is
+/// ended.
+#[tokio::test(start_paused = true)]
+async fn a_dropped_ticket_ends_the_call_or_the_executor() {
+    let mut it = taken(Limits::default()).await;
+    drop(it.ticket);
+    match it.hear.recv().await.unwrap().message {
+        ToExecutor::Kill { call, .. } => assert_eq!(call, it.call),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(it.link.condemned().await, "did not end a job that was over");
+
+    let mut it = taken(Limits::default()).await;
+    drop(it.ticket);
+    it.hear.recv().await.unwrap();
+    let outcome = Outcome::Failed { kind: FailKind::Killed, message: String::new(), retcode: 1 };
+    it.say.send(&FromExecutor::Done { call: it.call, outcome, usage: Usage::default() }).await.unwrap();
+    assert!(it.end.await.is_ok());
+    assert!(tokio::time::timeout(GRACE * 3, it.link.condemned()).await.is_err());
+}
+
+/// A call dropped while it waits to be sent: the executor never receives it, and gets no request to end it.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_was_never_sent_is_forgotten() {
+    let mut it = taken(Limits::default()).await;
+    let module = module();
+    let caller = caller_of(&module);
+    let (ticket, _end) = it.link.register(&caller, &Limits::default());
+    let others = it.link.sender.lock().await;
+    {
+        let limits = Limits::default();
+        let start = it.link.start(&ticket, &caller, &module, "f", (vec![0x90], vec![0x80]), (&limits, None));
+        assert!(futures_util::poll!(std::pin::pin!(start)).is_pending());
+    }
+    let call = ticket.call;
+    drop((ticket, others));
+    assert!(!it.link.runs(call));
+    assert!(tokio::time::timeout(GRACE * 3, it.link.condemned()).await.is_err());
+    // Not even part of a message was sent.
+    it.link.kill(it.call, "enough").await;
+    assert!(matches!(it.hear.recv().await.unwrap().message, ToExecutor::Kill { call, .. } if call == it.call));
+}

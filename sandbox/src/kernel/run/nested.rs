@@ -1,0 +1,41 @@
+//! The conditions under which a running call may call another function.
+
+use std::time::Instant;
+
+use crate::kernel::broker::Caller;
+use crate::kernel::name::{quoted, shown};
+
+/// Upper bound on the functions in a chain of calls, the job's own function included.
+const MAX_DEPTH: usize = 8;
+
+/// Returns the milliseconds that a nested call of this function may take. The error is one line that says why there is
+/// none.
+pub(crate) fn time_left(caller: &Caller, fun: &str) -> Result<u64, String> {
+    if caller.chain.iter().any(|before| before == fun) {
+        return Err(format!("{} is already being called: {}", quoted(fun), chain_text(&caller.chain, fun)));
+    }
+    if caller.chain.len() >= MAX_DEPTH {
+        let chain = chain_text(&caller.chain, fun);
+        return Err(format!("{} is not called: calls go {MAX_DEPTH} functions deep at most: {chain}", quoted(fun)));
+    }
+    let left = caller.ends.saturating_duration_since(Instant::now());
+    let left = super::milliseconds(left);
+    if left == 0 {
+        return Err(format!("{} is not called: its caller's time is up", quoted(fun)));
+    }
+    if caller.is_spent() {
+        return Err(format!(
+            "{} is not called: the functions that {} called have used up its limit of their CPU time \
+             (sandbox:limits:calls_cpu)",
+            quoted(fun),
+            caller.job.function
+        ));
+    }
+    Ok(left)
+}
+
+/// `test.a → test.b → test.a`
+fn chain_text(chain: &[String], fun: &str) -> String {
+    let names = chain.iter().map(String::as_str).chain([fun]);
+    names.map(shown).collect::<Vec<_>>().join(" → ")
+}

@@ -1,0 +1,169 @@
+//! Runs jobs by name: finds the function in the table of modules, decides its grants and limits, and has the kernel run
+//! the call.
+
+use std::sync::Arc;
+
+use brine_sandbox_wire::{JobContext, Limits, Sha256Hex};
+use rmpv::Value;
+
+use crate::JobOutcome;
+use crate::kernel::admission::{Concurrency, Jobs, Pace};
+use crate::kernel::broker::Caller;
+use crate::kernel::name::quoted;
+use crate::kernel::run::{Call, Runner, time_left};
+use crate::policy::Granted;
+use crate::store::{Entry, Store};
+
+/// Upper bound on the names in an error.
+const MAX_NAMES: usize = 40;
+
+/// The parts of the sandbox that a job needs.
+pub(crate) struct Resolver<'a> {
+    pub(crate) store: &'a Store,
+    pub(crate) jobs: &'a Jobs,
+    pub(crate) limits: Arc<Limits>,
+    pub(crate) runner: Runner<'a>,
+}
+
+/// A function that may be called, with its grants and limits. Keeps the module loaded.
+struct Resolved<'a> {
+    entry: Arc<Entry>,
+    /// Index of the function in the module.
+    number: usize,
+    /// `test.ping`
+    fun: &'a str,
+    job: Arc<JobContext>,
+    granted: Granted,
+    limits: Limits,
+    concurrency: Concurrency,
+    chain: Arc<[String]>,
+}
+
+impl Resolved<'_> {
+    fn call(&self) -> Call<'_> {
+        let name = self.entry.name().as_str();
+        Call {
+            module: &self.entry.loadable,
+            number: self.number,
+            fun: self.fun,
+            function: &self.entry.module.info.functions[self.number],
+            job: &self.job,
+            grants: &self.granted.grants,
+            remedy: self.granted.remedy(),
+            limits: &self.limits,
+            concurrency: self.concurrency,
+            reserved: self.entry.is_standard() && matches!(name, "sys" | "saltutil"),
+            chain: &self.chain,
+        }
+    }
+}
+
+impl Resolver<'_> {
+    /// Runs a job to its end.
+    pub(crate) async fn run(
+        &self,
+        job: JobContext,
+        fun: &str,
+        args: Vec<Value>,
+        kwargs: Vec<(String, Value)>,
+    ) -> JobOutcome {
+        let most_ms = job.timeout_ms.unwrap_or(u64::MAX);
+        let chain = Arc::from([fun.to_owned()]);
+        match self.resolve(Arc::new(job), fun, chain, most_ms) {
+            Ok(resolved) => self.runner.run(&resolved.call(), (args, kwargs)).await,
+            Err((text, sha256)) => JobOutcome::failed(text, sha256),
+        }
+    }
+
+    /// Checks whether a job of this function is expected to be short.
+    pub(crate) fn is_short(&self, fun: &str) -> bool {
+        let Ok((entry, _, number)) = find(self.store, fun) else { return false };
+        entry.loadable.history.expect(number).pace == Pace::Short
+    }
+
+    /// Runs a function for a running call: in a separate instance, with the grants of its own module, within the
+    /// caller's remaining time.
+    pub(crate) async fn nested(
+        &self,
+        caller: &Caller,
+        fun: &str,
+        args: Vec<Value>,
+        kwargs: Vec<(String, Value)>,
+    ) -> JobOutcome {
+        let left = match time_left(caller, fun) {
+            Ok(left) => left,
+            Err(text) => return JobOutcome::failed(text, None),
+        };
+        let called_by = caller.chain.last().cloned();
+        let job =
+            JobContext { function: fun.to_owned(), called_by, timeout_ms: None, ..JobContext::clone(&caller.job) };
+        let chain = caller.chain.iter().cloned().chain([fun.to_owned()]).collect();
+        match self.resolve(Arc::new(job), fun, chain, left) {
+            Ok(mut resolved) => {
+                caller.bound(&mut resolved.limits);
+                self.runner.nested(caller, &resolved.call(), (args, kwargs)).await
+            }
+            Err((text, sha256)) => JobOutcome::failed(text, sha256),
+        }
+    }
+
+    /// Finds the function, its grants and its limits, with at most `most_ms` of time. The error has one line and the
+    /// content's hash, if it is known.
+    fn resolve<'a>(
+        &self,
+        job: Arc<JobContext>,
+        fun: &'a str,
+        chain: Arc<[String]>,
+        most_ms: u64,
+    ) -> Result<Resolved<'a>, (String, Option<Sha256Hex>)> {
+        let (entry, function, number) = find(self.store, fun).map_err(|text| (text, None))?;
+        let master = job.master.as_deref();
+        let granted = entry.grants.of(function, master);
+        let granted = granted.map_err(|text| (text, Some(entry.module.sha256)))?;
+        let policy = self.store.policy();
+        let mut limits = policy.limits(&self.limits, entry.name(), entry.is_standard(), function, master);
+        limits.wall_ms = limits.wall_ms.min(most_ms);
+        // A single call cannot get more memory than all instances together have.
+        limits.memory = limits.memory.min(self.jobs.memory());
+        let concurrency = policy.concurrency(entry.name());
+        Ok(Resolved { entry, number, fun, job, granted, limits, concurrency, chain })
+    }
+}
+
+/// Returns the module and the function behind `module.function`, or Salt's message that there is none.
+fn find<'a>(store: &Store, fun: &'a str) -> Result<(Arc<Entry>, &'a str, usize), String> {
+    let (module, function) = fun.split_once('.').unwrap_or((fun, ""));
+    let Some(entry) = store.get(module) else {
+        let table = store.table();
+        let names = few(table.keys().map(|name| name.as_str()));
+        let why = match store.left_out(module) {
+            Some(why) => why,
+            None => format!("There is no module {}; there are: {names}", quoted(module)),
+        };
+        return Err(format!("{} is not available. {why}.", quoted(fun)));
+    };
+    let functions = &entry.module.info.functions;
+    if let Some(number) = functions.iter().position(|known| known.name == function) {
+        return Ok((entry, function, number));
+    }
+    let names = few(functions.iter().map(|known| known.name.as_str()));
+    Err(format!("{} is not available. Functions of {module}: {names}.", quoted(fun)))
+}
+
+fn few<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
+    let count = names.len();
+    let shown: Vec<&str> = names.take(MAX_NAMES).collect();
+    let more = if count > shown.len() { format!(" and {} more", count - shown.len()) } else { String::new() };
+    format!("{}{more}", shown.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_in_errors_are_bounded() {
+        let many: Vec<String> = (0..50).map(|n| n.to_string()).collect();
+        assert!(few(many.iter().map(String::as_str)).ends_with(", 38, 39 and 10 more"));
+    }
+}
