@@ -10,7 +10,7 @@ use brine_protocol::event::FrameDecoder;
 use brine_protocol::value::to_json;
 use serde_json::Value;
 
-use crate::DEADLINE;
+use brine_kit::wait::DEADLINE;
 
 type Seen = Arc<(Mutex<Vec<(String, Value)>>, Condvar)>;
 

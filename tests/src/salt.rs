@@ -1,13 +1,16 @@
 //! Masters and minions, Brine's or Python's, each in a temporary folder with its own configuration. Both kinds read the
 //! same configuration files and have the same commands; only the folder of the programs differs.
 
-use std::net::TcpListener;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
+use brine_kit::files;
+use brine_kit::ports::free_ports;
+use brine_kit::process::{Daemon, Output, proc, run};
+use brine_kit::programs::program;
+use brine_kit::wait::wait_for;
+
 use crate::events::Events;
-use crate::process::{Daemon, Output, program, run};
-use crate::wait_for;
 
 /// The implementation whose programs run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,7 +40,7 @@ impl Kind {
 
 /// Returns the interpreter with Python Salt: `BRINE_PYTHON`, or else the one that `make venv` installed.
 pub fn python() -> PathBuf {
-    let installed = || crate::process::program_folder().join("../venv/salt-3008/bin/python");
+    let installed = || brine_kit::programs::program_folder().join("../venv/salt-3008/bin/python");
     std::env::var_os("BRINE_PYTHON").map_or_else(installed, PathBuf::from)
 }
 
@@ -52,15 +55,6 @@ pub fn line() -> u32 {
         let output = run(&python(), &["-c", print]).exits(0);
         output.stdout.trim().parse().unwrap_or_else(|e| panic!("no release line ({e}): {output:?}"))
     })
-}
-
-/// Returns ports that are free now.
-///
-/// # Panics
-/// If there are none.
-pub fn free_ports<const N: usize>() -> [u16; N] {
-    let sockets = [(); N].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free port"));
-    sockets.map(|s| s.local_addr().expect("a bound socket").port())
 }
 
 /// A master and the commands on its host.
@@ -100,8 +94,7 @@ impl Master {
     /// # Panics
     /// If the folder cannot be made.
     pub fn prepare(kind: Kind, config: &str) -> Self {
-        // A short path, because the path of a unix socket has 107 characters at most.
-        let folder = tempfile::Builder::new().prefix("brine-m").tempdir_in("/tmp").expect("a temporary folder");
+        let folder = files::folder("brine-m");
         let [publish_port, ret_port] = free_ports();
         let dir = folder.path().display();
         for sub in ["conf", "srv/salt/_modules"] {
@@ -268,7 +261,7 @@ impl Minion {
     /// # Panics
     /// If the folder cannot be made.
     pub fn prepare(kind: Kind, id: &str, master_port: u16, config: &str) -> Self {
-        let folder = tempfile::Builder::new().prefix("brine-n").tempdir_in("/tmp").expect("a temporary folder");
+        let folder = files::folder("brine-n");
         std::fs::create_dir_all(folder.path().join("conf")).expect("our own folder");
         let dir = folder.path().display();
         let text = format!(
@@ -339,11 +332,7 @@ impl Minion {
     /// # Panics
     /// If it has none.
     pub fn executor(&self) -> u32 {
-        let is_executor = |pid: &u32| {
-            let name =
-                std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("comm")).unwrap_or_default();
-            name.trim() == "brine-executor"
-        };
+        let is_executor = |pid: &u32| proc(pid, "comm").is_some_and(|name| name.trim() == "brine-executor");
         wait_for("the minion's executor", || self.running().children().into_iter().find(is_executor))
     }
 }

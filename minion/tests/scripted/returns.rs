@@ -1,5 +1,6 @@
 //! The return of a finished job is not lost.
 
+use brine_kit::wait::Deadline;
 use brine_protocol::ids::Jid;
 use brine_protocol::msgpack;
 use brine_protocol::value::{Value, ValueExt, map};
@@ -59,12 +60,7 @@ async fn a_return_outlives_its_master() {
     minion.functions.waiting.subscribe().wait_for(|n| *n == 1).await.unwrap();
     master.stop().await;
     minion.functions.gate.add_permits(1);
-    let waited = tokio::time::timeout(DEADLINE, async {
-        while spooled(dir.path()) == 0 {
-            tokio::task::yield_now().await;
-        }
-    });
-    waited.await.expect("the return is not kept");
+    DEADLINE.until("the return is kept", || spooled(dir.path()) > 0).await;
     master.listen().await;
     let load = master.expect_return(&jid).await;
     assert_eq!(load.get_text("return"), Some("waited"));

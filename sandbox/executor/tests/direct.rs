@@ -8,10 +8,11 @@ mod common;
 use std::net::TcpListener;
 use std::path::Path;
 
+use brine_kit::wait::within;
 use brine_sandbox_wire::{
     ByteBuf, Directory, FailKind, FromExecutor, HostOp, NetworkOp, NetworkRule, Outcome, Run, ToExecutor,
 };
-use common::{Executor, assert_failed, deadline, pack, returned};
+use common::{Executor, assert_failed, pack, returned};
 use serde_json::{Value, json};
 
 const FILE_ERRORS: &str = "access would-block already bad-descriptor busy deadlock quota exist file-too-large \
@@ -425,7 +426,7 @@ async fn a_connection_within_the_walls() {
     });
     let run = networked(executor.run(module, "f"), &to, &[("127.0.0.1", port)]);
     assert_eq!(returned(&executor.finish(run).await.0), json!(255));
-    assert_eq!(deadline(accepted).await.unwrap(), "hi");
+    assert_eq!(within(accepted).await.unwrap(), "hi");
 
     // Another call in the same process has its own grants.
     for rules in [&[][..], &[("127.0.0.2", port)], &[("127.0.0.1", port ^ 1)], &[("localhost", port)]] {
