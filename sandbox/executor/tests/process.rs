@@ -100,7 +100,7 @@ async fn a_call_number_used_twice_ends_it() {
 async fn only_code_of_this_engine_is_taken() {
     let mut executor = Executor::start().await;
     let code = compile(&pings());
-    let wasm = wasm(pings());
+    let component = wasm(pings());
     let without_epochs = wasmtime::Engine::new(brine_engine::config().epoch_interruption(false)).unwrap();
     let other_memory = wasmtime::Engine::new(brine_engine::config().memory_reservation(1 << 20)).unwrap();
     let core = brine_engine::engine().unwrap().precompile_module(&wasm("(module)")).unwrap();
@@ -111,12 +111,12 @@ async fn only_code_of_this_engine_is_taken() {
     let cases: [(&str, Vec<u8>); 10] = [
         ("empty", vec![]),
         ("text", b"(component)".to_vec()),
-        ("the wasm itself", wasm.clone()),
+        ("the wasm itself", component.clone()),
         ("garbage", vec![0x5a; 10_000]),
         ("an ELF header", b"\x7fELF\x02\x01\x01".to_vec()),
         ("cut short", code[..code.len() / 2].to_vec()),
-        ("no epochs", without_epochs.precompile_component(&wasm).unwrap()),
-        ("other memory", other_memory.precompile_component(&wasm).unwrap()),
+        ("no epochs", without_epochs.precompile_component(&component).unwrap()),
+        ("other memory", other_memory.precompile_component(&component).unwrap()),
         ("a core module", core),
         ("another version", other_version.clone()),
     ];
@@ -127,7 +127,7 @@ async fn only_code_of_this_engine_is_taken() {
     }
     let error = executor.load_code(&other_version).await.unwrap_err();
     assert!(error.contains("38"), "{error}");
-    let error = executor.load_code(&without_epochs.precompile_component(&wasm).unwrap()).await.unwrap_err();
+    let error = executor.load_code(&without_epochs.precompile_component(&component).unwrap()).await.unwrap_err();
     assert!(error.contains("epoch interruption"), "{error}");
     executor.still_works().await;
 }
