@@ -9,10 +9,13 @@ mod support;
 
 use std::time::{Duration, Instant};
 
+use brine_kit::process::resident;
+use brine_kit::wait::{until, within};
+use brine_kit::wat::{number, wasm};
+use brine_kit_sandbox::job;
 use futures_util::future::join_all;
 
-use crate::components::number;
-use crate::support::{Home, call, job, resident, until, wasm, within};
+use crate::support::{Home, call};
 
 const JOBS: usize = 1_000;
 /// Additional memory that an idle process may have compared to before its first job.
@@ -36,7 +39,7 @@ async fn it_is_as_before_after_a_thousand_large_jobs() {
         let args = || if bytes == 0 { vec![] } else { vec![argument.as_str().into()] };
         let began = Instant::now();
         let jobs = (0..JOBS).map(|_| sandbox.run(job("1", "mine.number"), "mine.number", args(), vec![]));
-        let outcomes = within("their ends", join_all(jobs)).await;
+        let outcomes = within(join_all(jobs)).await;
         println!("{JOBS} jobs with {bytes} bytes of arguments in {:?}", began.elapsed());
         assert!(outcomes.iter().all(|outcome| outcome.success == (bytes == 0)));
         drop(outcomes);

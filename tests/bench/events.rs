@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Instant;
 
+use brine_kit::wait::wait_for;
 use brine_protocol::event::{Event, FrameDecoder, Framing, frame};
 use brine_protocol::value::{Value, map};
 use brine_tests::salt::Master;
-use brine_tests::wait_for;
 
 const SUBSCRIBERS: usize = 8;
 const TAG: &str = "bench/event";

@@ -7,13 +7,13 @@ use std::path::Path;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
+use brine_kit::programs::{program, program_folder, testing};
 use brine_protocol::msgpack;
 use brine_protocol::value::{Value, list, map};
 use brine_sandbox_wire::{
     ByteBuf, Connection, DirectGrants, DisksOp, FromExecutor, HostOp, JobContext, Limits, Outcome, Receiver, Run,
     Sender, Sha256Hex, ToExecutor,
 };
-use brine_tests::process::{program, program_folder, testing};
 
 use crate::usage::mib;
 
@@ -278,7 +278,5 @@ fn compile(wasm: &Path, code: &Path, info: &Path) -> u64 {
 
 /// Returns the peak memory of a process in KiB; 0 if it has ended.
 fn peak_kib(pid: u32) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = status.lines().find(|line| line.starts_with("VmHWM:"));
-    line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok()).unwrap_or(0)
+    brine_kit::process::size(pid, "VmHWM").unwrap_or(0) >> 10
 }

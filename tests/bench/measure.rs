@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use brine_client::Job;
+use brine_kit::process::run;
+use brine_kit::wait::wait_for;
 use brine_protocol::value::Value;
-use brine_tests::process::run;
 use brine_tests::salt::{Kind, python};
-use brine_tests::wait_for;
 
 use crate::drive::Drive;
 use crate::events;

@@ -3,6 +3,8 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use brine_kit::process::{proc, size};
+
 /// Returns a daemon and all its living descendants.
 pub(crate) fn tree(root: u32) -> Vec<u32> {
     let all: Vec<Stat> = std::fs::read_dir("/proc")
@@ -35,12 +37,12 @@ pub(crate) fn cpu(root: u32) -> Duration {
 
 /// Returns the proportional set size of a daemon and its descendants in MiB: shared memory counts once.
 pub(crate) fn pss(root: u32) -> f64 {
-    mib(tree(root).into_iter().map(|pid| field(pid, "smaps_rollup", "Pss:")).sum())
+    mib(tree(root).into_iter().map(pss_kib).sum())
 }
 
 /// Returns the resident set size of one process in MiB.
 pub(crate) fn rss(pid: u32) -> f64 {
-    mib(field(pid, "status", "VmRSS:"))
+    mib(size(pid, "VmRSS").unwrap_or(0) >> 10)
 }
 
 #[allow(clippy::cast_precision_loss, reason = "a size for people")]
@@ -48,10 +50,9 @@ pub(crate) fn mib(kib: u64) -> f64 {
     kib as f64 / 1024.0
 }
 
-/// Returns a number of KiB from one of a process's files; 0 if the process has ended.
-fn field(pid: u32, file: &str, name: &str) -> u64 {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
-    let line = text.lines().find(|line| line.starts_with(name));
+fn pss_kib(pid: u32) -> u64 {
+    let text = proc(pid, "smaps_rollup").unwrap_or_default();
+    let line = text.lines().find(|line| line.starts_with("Pss:"));
     line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok()).unwrap_or(0)
 }
 
@@ -65,7 +66,7 @@ struct Stat {
 
 impl Stat {
     fn read(pid: u32) -> Option<Self> {
-        let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let text = proc(pid, "stat")?;
         // The name before it may contain blanks and brackets.
         let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
         let number = |at: usize| fields.get(at)?.parse::<u64>().ok();

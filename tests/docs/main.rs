@@ -4,11 +4,12 @@
 
 use std::path::PathBuf;
 
+use brine_kit::process::run;
+use brine_kit::programs::program;
 use brine_protocol::config::yaml;
 use brine_protocol::value::ValueExt;
 use brine_sandbox::Settings;
 use brine_tests::fits;
-use brine_tests::process::{program, run};
 
 fn document() -> String {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/sandbox.md");

@@ -1,7 +1,8 @@
 //! Invalid command lines of operators, and the commands' messages.
 #![allow(clippy::disallowed_methods, reason = "tests start the programs that they test")]
 
-use brine_tests::process::{example, program, run};
+use brine_kit::process::run;
+use brine_kit::programs::{example, program};
 use brine_tests::salt::{Kind, Master, Minion};
 
 #[test]
@@ -148,7 +149,7 @@ fn salt_call_tells_what_it_does_and_what_it_does_not() {
     let call = minion.salt_call(&["--local", "--skip-grains", "--out=json", "grains.items"]).exits(0);
     assert_eq!(call.json()["local"], serde_json::json!({}));
     let call = minion.salt_call(&["--local", "--executor-opts={timeout: 100ms}", "test.sleep", "50"]);
-    assert!(call.code == 1 && call.elapsed < brine_tests::DEADLINE, "{call:?}");
+    assert!(call.code == 1 && call.elapsed < brine_kit::wait::DEADLINE, "{call:?}");
     let other = minion.path("other").display().to_string();
     minion.salt_call(&["--local", "--cachedir", &other, "test.ping"]).exits(0);
     assert!(minion.path("other/sandbox").is_dir());

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use brine_tests::process::{example, program, run_with};
+use brine_kit::process::run_with;
+use brine_kit::programs::{example, program};
 use brine_tests::salt::{Master, Minion};
 
 /// Returns a program's completions at the end of a line, in fish's protocol.

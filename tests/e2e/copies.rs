@@ -1,7 +1,6 @@
 //! `salt-cp` to a minion whose owner granted a directory.
 
-use std::os::unix::fs::PermissionsExt;
-
+use brine_kit::files::set_mode;
 use brine_tests::salt::{Kind, Master};
 
 #[test]
@@ -10,7 +9,7 @@ fn files_and_trees_go_where_the_owner_granted_writing() {
     let here = tempfile::tempdir().expect("a temporary folder");
     let there = tempfile::tempdir().expect("a temporary folder");
     // The sandbox's user must reach the folder.
-    std::fs::set_permissions(there.path(), PermissionsExt::from_mode(0o777)).expect("our own folder");
+    set_mode(there.path(), 0o777);
     let dest = there.path().display().to_string();
     let _minion = master.minion_kind(
         Kind::Brine,
@@ -47,14 +46,14 @@ fn files_and_trees_go_where_the_owner_granted_writing() {
     // A file that only its owner may read is not written to a place where others could read it. Writing into an
     // existing private file works.
     std::fs::write(path("secret"), "secret").expect("our own folder");
-    std::fs::set_permissions(path("secret"), PermissionsExt::from_mode(0o600)).expect("our own file");
+    set_mode(path("secret"), 0o600);
     let refused = salt_cp(&["-C", "web1", &path("secret"), &format!("{dest}/secret")]).exits(1);
     assert!(refused.stdout.contains("make the file with that mode first"), "{refused:?}");
     assert!(!there.path().join("secret").exists());
 
     // Nothing outside the grant is written in any way.
     let outside = tempfile::tempdir().expect("a temporary folder");
-    std::fs::set_permissions(outside.path(), PermissionsExt::from_mode(0o777)).expect("our own folder");
+    set_mode(outside.path(), 0o777);
     std::os::unix::fs::symlink(outside.path(), there.path().join("link")).expect("our own folder");
     let target = outside.path().join("x").display().to_string();
     for dest in [target.clone(), format!("{dest}/../../{}", target.trim_start_matches('/')), format!("{dest}/link/x")] {

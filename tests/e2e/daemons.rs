@@ -8,10 +8,12 @@ use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use brine_tests::process::{Daemon, example, program, program_folder, run, run_with};
+use brine_kit::files::set_mode;
+use brine_kit::process::{Daemon, run, run_with, signal};
+use brine_kit::programs::{example, program, program_folder};
+use brine_kit::wait::{DEADLINE, wait_for};
 use brine_tests::salt::{Kind, Master, Minion};
-use brine_tests::{DEADLINE, wait_for};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal};
 use serde_json::json;
 
 /// Replaces a text in a file.
@@ -135,11 +137,11 @@ fn a_minion_takes_up_grants_and_revocations_while_it_runs() {
     // The same for a file that others may write.
     let harmless = good.replace("revoked:", "replace_standard: [] #");
     std::fs::write(&conf, harmless).expect("our own file");
-    std::fs::set_permissions(&conf, std::fs::Permissions::from_mode(0o666)).expect("our own file");
+    set_mode(&conf, 0o666);
     reload(daemon, KEPT);
     assert!(master.json("web1", &["hello.world"]).as_str().is_some_and(|text| text.contains("revoked")));
     // The owner removes the revocation.
-    std::fs::set_permissions(&conf, std::fs::Permissions::from_mode(0o644)).expect("our own file");
+    set_mode(&conf, 0o644);
     reload(daemon, READ);
     assert!(master.json("web1", &["hello.world"]).as_str().is_some_and(|text| text.starts_with("Hello")));
 }
@@ -223,10 +225,11 @@ fn a_minion_goes_to_the_background_when_it_has_what_it_needs() {
     let minion = Minion::prepare(Kind::Brine, "web1", master.ret_port, "");
     let output = run(&program("salt-minion"), &["-c", &minion.conf(), "-d"]).exits(0);
     assert_eq!(output.stdout, "");
-    let pid: i32 = std::fs::read_to_string(minion.path("minion.pid")).expect("a pid file").parse().expect("a number");
-    let pid = Pid::from_raw(pid).expect("a pid");
+    let number: u32 =
+        std::fs::read_to_string(minion.path("minion.pid")).expect("a pid file").parse().expect("a number");
+    let pid = Pid::from_raw(number.cast_signed()).expect("a pid");
     assert_eq!(rustix::process::getsid(Some(pid)).expect("it runs"), pid, "it leads a session of its own");
-    kill_process(pid, Signal::TERM).expect("our own minion");
+    signal(number, Signal::TERM);
     wait_for("it to end", || (!minion.path("minion.pid").exists()).then_some(()));
     // The process in the foreground reports errors.
     add(&minion.path("conf/minion"), "transport: tcp");
@@ -260,7 +263,7 @@ fn a_daemon_of_root_becomes_its_user() {
     let mut master = Master::prepare(Kind::Brine, "");
     let mut minion = Minion::prepare(Kind::Brine, "web1", master.ret_port, "");
     for (folder, conf) in [(&master.folder, "conf/master"), (&minion.folder, "conf/minion")] {
-        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).expect("our own folder");
+        set_mode(folder.path(), 0o755);
         edit(&folder.path().join(conf), "user: root", "user: nobody");
     }
     // Files left by root's master must be given to the master's user.
@@ -359,7 +362,7 @@ fn a_master_says_before_it_starts_what_is_wrong() {
         assert!(line.lines().count() == 1 && says.iter().all(|says| line.contains(says)), "{says:?}: {output:?}");
     };
     let chmod = |path: &Path, mode: u32| {
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("our own file");
+        set_mode(path, mode);
     };
     // A user who may write the file decides what all minions run.
     chmod(&conf, 0o666);
@@ -399,7 +402,7 @@ fn a_saltfile_says_where_the_configuration_is() {
     let (own, home) = (home.join(".salt/Saltfile"), home.display().to_string());
     let output = run_with(&program("salt-key"), &["-L"], &[("HOME", &home)]).exits(0);
     assert!(output.stdout.contains("web1"), "{output:?}");
-    std::fs::set_permissions(&own, std::fs::Permissions::from_mode(0o666)).expect("our own file");
+    set_mode(&own, 0o666);
     let output = run_with(&program("salt-key"), &["-L"], &[("HOME", &home)]).exits(64);
     assert!(output.stderr.contains("because others may write it"), "{output:?}");
 }
@@ -412,7 +415,7 @@ fn freds_link(folder: &Path) -> std::path::PathBuf {
     let (shared, private, link) = (folder.join("shared"), folder.join("private"), folder.join("shared/l"));
     for (dir, mode) in [(&shared, 0o1777), (&private, 0o700)] {
         std::fs::create_dir(dir).expect("our own folder");
-        std::fs::set_permissions(dir, std::fs::Permissions::from_mode(mode)).expect("our own folder");
+        set_mode(dir, mode);
     }
     std::os::unix::fs::symlink(&private, &link).expect("our own folder");
     std::os::unix::fs::lchown(&link, Some(FRED), None).expect("root gives it away");
@@ -462,7 +465,7 @@ fn salt_says_permission_to_who_has_none() {
         return; // only root can become another user
     }
     let mut master = Master::prepare(Kind::Brine, "");
-    std::fs::set_permissions(master.folder.path(), std::fs::Permissions::from_mode(0o755)).expect("our own folder");
+    set_mode(master.folder.path(), 0o755);
     master.up();
     for (name, args) in [("salt", ["*", "test.ping"]), ("salt-run", ["manage.up", "timeout=1"])] {
         let mut command = std::process::Command::new(program(name));

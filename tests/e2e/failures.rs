@@ -1,9 +1,9 @@
 //! Masters, minions and executors that die at a bad moment.
 
-use brine_tests::process::example;
+use brine_kit::process::kill;
+use brine_kit::programs::example;
+use brine_kit::wait::wait_for;
 use brine_tests::salt::{Master, Minion};
-use brine_tests::wait_for;
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 fn until_running(master: &Master, jid: &str) {
@@ -56,8 +56,7 @@ fn an_executor_that_dies_fails_only_its_running_jobs() {
     let events = master.events();
     let jid = master.start_job(&["*", "test.sleep", "50"]);
     until_running(&master, &jid);
-    let pid = Pid::from_raw(i32::try_from(minion.executor()).expect("a pid")).expect("a pid");
-    kill_process(pid, Signal::KILL).expect("our own minion's executor");
+    kill(minion.executor());
     let event = events.wait_return(&jid, "web1");
     let text = event["return"].as_str().expect("an error text");
     assert!(text.contains("executor") && !text.contains('\n'), "{text}");

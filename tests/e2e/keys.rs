@@ -1,5 +1,6 @@
 //! The states of a minion's key.
 
+use brine_kit::files::set_mode;
 use brine_tests::events::Events;
 use brine_tests::salt::{Kind, Master, Minion};
 
@@ -79,7 +80,7 @@ fn autosign_file_accepts_by_glob() {
     let mut master = Master::prepare(Kind::Brine, "");
     let list = master.path("autosign.conf");
     std::fs::write(&list, "# ours\nweb*\n").expect("our own folder");
-    std::fs::set_permissions(&list, std::os::unix::fs::PermissionsExt::from_mode(0o600)).expect("our own file");
+    set_mode(&list, 0o600);
     let conf = master.path("conf/master");
     let text = std::fs::read_to_string(&conf).expect("just written");
     std::fs::write(&conf, format!("{text}autosign_file: {}\n", list.display())).expect("our own folder");

@@ -1,6 +1,6 @@
 //! Modules from the master's file server to the sandbox, including bad ones.
 
-use brine_tests::process::example;
+use brine_kit::programs::example;
 use brine_tests::salt::Master;
 use serde_json::json;
 
@@ -59,7 +59,7 @@ fn an_endless_loop_is_stopped_while_others_answer() {
     master.serve("_modules/spin.wasm", &bytes("spin"));
     let events = master.events();
     let jid = master.start_job(&["*", "spin.forever"]);
-    brine_tests::wait_for("spin.forever to run", || {
+    brine_kit::wait::wait_for("spin.forever to run", || {
         let running = master.json("web1", &["saltutil.running"]);
         running.as_array().expect("a list").iter().any(|job| job["fun"] == "spin.forever").then_some(())
     });
@@ -78,7 +78,7 @@ fn kill_job_ends_a_job_at_once() {
     let _minion = master.minion("web1");
     let events = master.events();
     let jid = master.start_job(&["*", "test.sleep", "50"]);
-    let found = brine_tests::wait_for("test.sleep to run", || {
+    let found = brine_kit::wait::wait_for("test.sleep to run", || {
         let found = master.json("web1", &["saltutil.find_job", &jid]);
         (found["fun"] == "test.sleep").then_some(found)
     });

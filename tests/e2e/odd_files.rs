@@ -5,9 +5,9 @@ use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use brine_tests::process::example;
+use brine_kit::programs::example;
+use brine_kit::wait::wait_for;
 use brine_tests::salt::{Kind, Master, Minion};
-use brine_tests::wait_for;
 use rustix::fs::{CWD, FileType, Mode};
 use serde_json::json;
 

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use brine_kit::wait::wait_for;
 use brine_protocol::envelope::Envelope;
 use brine_protocol::msgpack;
 use brine_protocol::value::{Value, ValueExt, map, to_json};
 use brine_tests::postgres::Server;
 use brine_tests::salt::Master;
-use brine_tests::wait_for;
 use brine_zmtp::{Endpoint, ReqConfig, Requester};
 
 /// Returns the settings of a master for one of the server's databases.

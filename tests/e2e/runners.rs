@@ -1,7 +1,7 @@
 //! Runners and the wheel from the viewpoint of an operator.
 
+use brine_kit::wait::wait_for;
 use brine_tests::salt::{Kind, Master};
-use brine_tests::wait_for;
 use serde_json::json;
 
 /// The command ends at once, events report the result, and the jid finds it.

@@ -1,6 +1,7 @@
 //! Texts, exit codes and functions that Salt's own integration tests check.
 
-use brine_tests::process::{program, run};
+use brine_kit::process::run;
+use brine_kit::programs::program;
 use brine_tests::salt::Master;
 use serde_json::{Value, json};
 

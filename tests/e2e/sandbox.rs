@@ -1,11 +1,10 @@
 //! The owner's decisions from the viewpoint of an operator and an owner.
-
-use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
-use brine_tests::process::example;
+use brine_kit::files::set_mode;
+use brine_kit::programs::example;
+use brine_kit::wait::wait_for;
 use brine_tests::salt::{Kind, Master, Minion};
-use brine_tests::wait_for;
 use serde_json::{Value, json};
 
 fn text(value: &Value) -> &str {
@@ -73,7 +72,7 @@ fn processes_with(command: &str) -> usize {
 fn files_are_read_where_the_owner_said_and_nowhere_else() {
     let master = Master::start("");
     let folder = tempfile::tempdir().expect("a folder");
-    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).expect("our own folder");
+    set_mode(folder.path(), 0o755);
     std::fs::write(folder.path().join("motd"), "hello\n").expect("our own folder");
     std::os::unix::fs::symlink("/etc/passwd", folder.path().join("out")).expect("our own folder");
     let dir = folder.path().display().to_string();
@@ -133,7 +132,7 @@ fn configuration_that_others_may_write_is_refused() {
     let minion = Minion::prepare(Kind::Brine, "web1", 1, "");
     let file = minion.path("conf/minion");
     minion.salt_call(&["--local", "test.ping"]).exits(0);
-    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o666)).expect("our own file");
+    set_mode(&file, 0o666);
     let refused = minion.salt_call(&["--local", "test.ping"]);
     assert_ne!(refused.code, 0, "{refused:?}");
     assert!(refused.stderr.contains(&file.display().to_string()) && refused.stderr.contains("chmod"), "{refused:?}");

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use brine_tests::process::Output;
+use brine_kit::process::Output;
 use brine_tests::salt::{Kind, Master, Minion};
 use serde_json::json;
 

@@ -5,7 +5,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use brine_tests::process::{Output, example, program, program_folder, run, run_with};
+use brine_kit::process::{Output, run, run_with};
+use brine_kit::programs::{example, program, program_folder};
 use brine_tests::salt::{Kind, Master, Minion};
 use serde_json::json;
 

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use brine_tests::process::example;
+use brine_kit::programs::example;
+use brine_kit::wait::wait_for;
+use brine_kit::wat::{component, wasm};
 use brine_tests::salt::{Kind, Master, Minion};
-use brine_tests::wait_for;
 use serde_json::json;
 
 /// Bytes per second of the link.
@@ -66,13 +67,9 @@ fn large() -> Vec<u8> {
         })
         .map(|c| if c == '"' || c == '\\' { '_' } else { c })
         .collect();
-    let wat = format!(
-        r#"(component
-            (core module $m (memory 200) (data (i32.const 0) "{data}") (func (export "number") (result i32) i32.const 7))
-            (core instance $i (instantiate $m))
-            (func (export "number") (result u32) (canon lift (core func $i "number"))))"#
-    );
-    wat::parse_str(wat).expect("a component")
+    let core =
+        format!(r#"(memory 200) (data (i32.const 0) "{data}") (func (export "number") (result i32) i32.const 7)"#);
+    wasm(component("", &core, &[("number", "(result u32)")]))
 }
 
 #[test]

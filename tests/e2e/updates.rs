@@ -3,9 +3,10 @@
 
 use std::time::{Duration, Instant};
 
-use brine_tests::process::Output;
+use brine_kit::process::Output;
+use brine_kit::wait::wait_for;
+use brine_kit::wat::{number_with, wasm};
 use brine_tests::salt::{Kind, Master, Minion};
-use brine_tests::wait_for;
 use serde_json::{Value, json};
 
 /// An import that lists modules: `modules: true`.
@@ -13,13 +14,7 @@ const LISTS: &str = r#"(import "brine:host/modules@1.0.0" (instance (export "nam
 
 /// Returns a module with this version, whose `number` returns this, and with these imports.
 fn module(version: &str, number: u32, imports: &str) -> Vec<u8> {
-    let text = format!(
-        r#"(component (@custom "version" "{version}") {imports}
-            (core module $m (func (export "number") (result i32) i32.const {number}))
-            (core instance $i (instantiate $m))
-            (func (export "number") (result u32) (canon lift (core func $i "number"))))"#
-    );
-    wat::parse_str(text).expect("a component")
+    wasm(number_with(&format!(r#"(@custom "version" "{version}") {imports}"#), number))
 }
 
 /// Returns a module with `number`, and with `wait`, which reads the clock for this many seconds and then returns the
@@ -41,7 +36,7 @@ fn slow(number: u32, seconds: u64) -> Vec<u8> {
             (func (export "number") (result u32) (canon lift (core func $i "number")))
             (func (export "wait") (result u32) (canon lift (core func $i "wait"))))"#
     );
-    wat::parse_str(text).expect("a component")
+    wasm(text)
 }
 
 struct Host {

@@ -1,8 +1,9 @@
 //! Interfaces for requests to the minion: pillar, events, mine, files of the master, configuration, jobs.
 
+use brine_kit::wat::wasm;
 use brine_protocol::value::{Value, map};
 
-use crate::guests::{importing, wasm};
+use crate::guests::importing;
 use crate::rig::{AT_ONCE, Gets, Rig, fails, hostile, returns, text, texts};
 
 /// Grants every interface of the module `hostile` and nothing within them.

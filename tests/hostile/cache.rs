@@ -1,7 +1,9 @@
 //! Altered compiled code: it is native code, and none of it may run.
 
-use std::os::unix::fs::{PermissionsExt, chown, symlink};
+use std::os::unix::fs::{chown, symlink};
 use std::path::{Path, PathBuf};
+
+use brine_kit::files::set_mode;
 
 use crate::asks::NOTHING;
 use crate::rig::{AT_ONCE, Rig, hostile, returns};
@@ -36,7 +38,7 @@ const CHANGES: [Change; 8] = [
         std::fs::write(path, bytes).unwrap();
     }),
     ("nothing", |path| std::fs::write(path, "").unwrap()),
-    ("everybody's", |path| std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666)).unwrap()),
+    ("everybody's", |path| set_mode(path, 0o666)),
     ("somebody else's", |path| {
         if rustix::process::geteuid().is_root() {
             chown(path, Some(65_534), None).unwrap();
@@ -67,12 +69,12 @@ async fn changed_code_is_compiled_again_or_refused() {
     }
     // A folder that other users may write is not used at all.
     let folder = rig.dir.join("cache/sandbox");
-    std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o777)).unwrap();
+    set_mode(&folder, 0o777);
     let refused = rig.try_restart(&settings).await.unwrap_err();
     let expect =
         format!("…{}…its mode is 777; what is run from it must be safe from others: chmod 700", folder.display());
     rig.said("a folder of everybody's", &refused, &expect);
-    std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o700)).unwrap();
+    set_mode(&folder, 0o700);
     rig.restart(&settings).await;
     rig.end().await;
 }

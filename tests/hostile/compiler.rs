@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::guests::{self, wasm};
+use brine_kit::wat::wasm;
+
+use crate::guests;
 use crate::rig::{AT_ONCE, Rig, hostile};
 
 /// Small limits, so that bombs do not occupy a machine for long. Without limits they would take many times as much.

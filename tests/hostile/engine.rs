@@ -1,6 +1,8 @@
 //! Attacks of a guest on its engine.
 
-use crate::guests::{self, wasm};
+use brine_kit::wat::wasm;
+
+use crate::guests;
 use crate::rig::{AT_ONCE, CPU, LIMITS, Rig, WALL, fails, hostile, returns, text};
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,8 +4,10 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::time::Duration;
 
+use brine_kit::files::set_mode;
+
 use crate::asks::NOTHING;
-use crate::rig::{AT_ONCE, Gets, Rig, fails, hostile, open_to_all, returns, text};
+use crate::rig::{AT_ONCE, Gets, Rig, fails, hostile, returns, text};
 
 fn out() -> Gets {
     fails("not-permitted")
@@ -22,7 +24,7 @@ async fn start() -> Rig {
     let dir = &rig.dir;
     for name in ["ro", "rw", "ro/sub", "rw/sub", "outside"] {
         std::fs::create_dir(dir.join(name)).unwrap();
-        open_to_all(&dir.join(name));
+        set_mode(&dir.join(name), 0o755);
     }
     everyones(&dir.join("rw"));
     everyones(&dir.join("rw/sub"));
@@ -48,8 +50,7 @@ async fn start() -> Rig {
 }
 
 fn everyones(path: &Path) {
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777)).unwrap();
+    set_mode(path, 0o777);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -236,15 +237,14 @@ async fn directories_that_are_left_out() {
     let make = |name: &str| {
         std::fs::create_dir(dir.join(name)).unwrap();
         std::fs::write(dir.join(name).join("inside"), name).unwrap();
-        open_to_all(&dir.join(name));
+        set_mode(&dir.join(name), 0o755);
     };
     ["there", "other", "closed"].into_iter().for_each(make);
     symlink("other", dir.join("link")).unwrap();
     std::fs::write(dir.join("file"), "").unwrap();
     // Matters if the executor is not root.
-    let closed =
-        |mode| std::fs::set_permissions(dir.join("closed"), std::os::unix::fs::PermissionsExt::from_mode(mode));
-    closed(0o700).unwrap();
+    let closed = |mode| set_mode(dir.join("closed"), mode);
+    closed(0o700);
     rig.install("hostile", &hostile()).await;
     let read = async |name: &str, gets: &Gets| {
         let args = vec![text("read"), text(dir.join(name).to_str().unwrap()), text("inside"), text("")];
@@ -268,7 +268,7 @@ async fn directories_that_are_left_out() {
     std::fs::remove_file(dir.join("link")).unwrap();
     std::fs::remove_file(dir.join("file")).unwrap();
     ["missing", "link", "file"].into_iter().for_each(make);
-    closed(0o755).unwrap();
+    closed(0o755);
     for name in ["there", "missing", "link", "file", "closed"] {
         read(name, &returns(name)).await;
     }
@@ -323,7 +323,7 @@ async fn a_race_of_renames() {
     let rig = start().await;
     let ro = rig.dir.join("ro");
     std::fs::create_dir(ro.join("a")).unwrap();
-    open_to_all(&ro.join("a"));
+    set_mode(&ro.join("a"), 0o755);
     std::fs::write(ro.join("a/secret"), "inside").unwrap();
     symlink("../outside", ro.join("b")).unwrap();
     let (stop, stopped) = std::sync::mpsc::channel::<()>();

@@ -1,13 +1,10 @@
 //! Components as text, for attacks that need raw WebAssembly.
 
+use brine_kit::wat::component;
+
 /// Returns a component around one core module that exports `run`, without memory or imports.
 fn plain(items: &str) -> String {
-    format!(
-        r#"(component
-            (core module $m {items})
-            (core instance $i (instantiate $m))
-            (func (export "run") (result u32) (canon lift (core func $i "run"))))"#
-    )
+    component("", items, &[("run", "(result u32)")])
 }
 
 const RUN: &str = r#"(func (export "run") (result i32) i32.const 1)"#;
@@ -254,8 +251,4 @@ pub(crate) fn blocks(count: usize) -> String {
 /// Returns a component whose memory is full from the start.
 pub(crate) fn data(bytes: usize) -> String {
     plain(&format!(r#"(memory {}) (data (i32.const 0) "{}") {RUN}"#, bytes / 65_536 + 1, "x".repeat(bytes)))
-}
-
-pub(crate) fn wasm(text: &str) -> Vec<u8> {
-    wat::parse_str(text).unwrap_or_else(|error| panic!("{error}"))
 }

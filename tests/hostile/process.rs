@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use brine_kit::files::set_mode;
+use brine_kit::wait::Deadline;
 use brine_protocol::value::Value;
 
 use crate::asks::NOTHING;
-use crate::rig::{AT_ONCE, Gets, Rig, fails, hostile, open_to_all, returns, text, texts};
+use crate::rig::{AT_ONCE, Gets, Rig, fails, hostile, returns, text, texts};
 
 const LINE: &str = "; the owner of this host grants it by this line under sandbox: modules: in the minion's configuration: hostile: {…}";
 
@@ -37,7 +39,7 @@ async fn commands_beyond_the_grant() {
     // A granted path that now leads to another program.
     std::os::unix::fs::symlink("/bin/sh", rig.dir.join("link")).unwrap();
     std::os::unix::fs::symlink("/etc", work.join("out")).unwrap();
-    open_to_all(&work);
+    set_mode(&work, 0o755);
     let dir = |path: &str| text(rig.dir.join(path).to_str().unwrap());
     let cases: Vec<Case> = vec![
         (&["printf", "%s", "fine"], vec![], returns("0: fine")),
@@ -161,15 +163,10 @@ async fn programs_end_with_their_job() {
 
 /// Waits until no process has this in its command line.
 async fn gone(mark: &str) {
-    let deadline = std::time::Instant::now() + Duration::from_secs(5);
-    loop {
+    let left = || {
         let processes = std::fs::read_dir("/proc").unwrap().flatten();
-        let left = processes.filter_map(|entry| std::fs::read_to_string(entry.path().join("cmdline")).ok());
-        let left: Vec<String> = left.filter(|line| line.contains(mark)).collect();
-        if left.is_empty() {
-            return;
-        }
-        assert!(std::time::Instant::now() < deadline, "left behind: {left:?}");
-        tokio::time::sleep(Duration::from_millis(20)).await; // interval between two checks without an event
-    }
+        let lines = processes.filter_map(|entry| std::fs::read_to_string(entry.path().join("cmdline")).ok());
+        lines.filter(|line| line.contains(mark)).count()
+    };
+    Duration::from_secs(5).until("all processes of the attack are gone", || left() == 0).await;
 }

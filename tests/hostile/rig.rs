@@ -4,12 +4,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use brine_kit::files::set_mode;
+use brine_kit::process::{children, proc, size};
+use brine_kit::programs::{library, sandbox_program};
+use brine_kit::wat::add_section;
 use brine_minion::config::{MinionOpts, Package};
 use brine_minion::minion::{Local, sandbox_with};
+use brine_protocol::ids::Jid;
 use brine_protocol::value::Value;
 use brine_sandbox::{JobContext, JobOutcome, Sandbox};
 use brine_tests::fits;
-use brine_tests::process::program_folder;
 use tokio::sync::{Mutex, MutexGuard};
 
 /// Only one test at a time, because the tests measure time and memory.
@@ -78,25 +82,17 @@ struct Weight {
 }
 
 fn package() -> Package {
-    let folder = match std::env::var_os("BRINE_LIB") {
-        Some(folder) => PathBuf::from(folder),
-        None => program_folder(),
-    };
+    let folder = library();
     let modules = ["modules", "../modules"].map(|name| folder.join(name)).into_iter().find(|path| path.exists());
     let modules = modules.unwrap_or_else(|| panic!("no standard modules: run `make modules` first"));
-    let part = |name: &str| {
-        let path = folder.join(name);
-        assert!(path.exists(), "{} is missing: run `make build` first", path.display());
-        path
-    };
-    Package { executor: part("brine-executor"), compiler: part("brine-compiler"), modules }
+    Package { executor: sandbox_program("brine-executor"), compiler: sandbox_program("brine-compiler"), modules }
 }
 
 /// Returns the module `hostile`, which makes the attacks.
 pub(crate) fn hostile() -> Vec<u8> {
     let file = match std::env::var_os("BRINE_LIB") {
         Some(folder) => PathBuf::from(folder).join("testing/hostile.wasm"),
-        None => brine_tests::process::testing("hostile"),
+        None => brine_kit::programs::testing("hostile"),
     };
     std::fs::read(&file).unwrap_or_else(|error| panic!("{}: {error}; run `make modules` first", file.display()))
 }
@@ -104,10 +100,7 @@ pub(crate) fn hostile() -> Vec<u8> {
 /// Returns the same module with different content.
 pub(crate) fn hostile_as(name: &str) -> Vec<u8> {
     let mut wasm = hostile();
-    let length = u8::try_from(name.len()).expect("a short name");
-    // A custom section that consists of its name.
-    wasm.extend([0, length + 1, length]);
-    wasm.extend(name.as_bytes());
+    add_section(&mut wasm, name, &[]);
     wasm
 }
 
@@ -117,7 +110,7 @@ impl Rig {
         let alone = ALONE.lock().await;
         let dir = tempfile::Builder::new().prefix("brine-hostile").tempdir().unwrap();
         // Executors may run as another user, who must reach the granted directories.
-        open_to_all(dir.path());
+        set_mode(dir.path(), 0o755);
         let path = dir.path().canonicalize().unwrap();
         let local = prepare(&path, sandbox).await.unwrap_or_else(|error| panic!("{error}"));
         let mut rig = Self {
@@ -326,19 +319,8 @@ async fn prepare(dir: &Path, sandbox: &str) -> Result<Local, String> {
     Local::prepare(opts, make).await.map_err(|error| error.to_string())
 }
 
-pub(crate) fn open_to_all(path: &Path) {
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
-}
-
 pub(crate) fn job(fun: &str) -> JobContext {
-    JobContext {
-        jid: brine_protocol::ids::Jid::now().to_string(),
-        function: fun.to_owned(),
-        user: "root".to_owned(),
-        minion_id: "hostile-test".to_owned(),
-        ..JobContext::default()
-    }
+    brine_kit_sandbox::job(Jid::now().as_str(), fun)
 }
 
 pub(crate) fn text(text: &str) -> Value {
@@ -360,27 +342,14 @@ fn median(mut times: Vec<Duration>) -> Duration {
 
 impl Weight {
     fn now() -> Self {
-        let own = std::process::id().to_string();
-        let mut weight = Self { minion: resident(&own), executors: 0 };
-        for child in children(&own) {
-            let name = std::fs::read_to_string(format!("/proc/{child}/comm")).unwrap_or_default();
-            if name.starts_with("brine-executor") {
-                weight.executors += resident(&child);
+        let resident = |pid: u32| size(pid, "VmRSS").unwrap_or(0);
+        let own = std::process::id();
+        let mut weight = Self { minion: resident(own), executors: 0 };
+        for child in children(own) {
+            if proc(child, "comm").is_some_and(|name| name.starts_with("brine-executor")) {
+                weight.executors += resident(child);
             }
         }
         weight
     }
-}
-
-fn resident(pid: &str) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok()).map_or(0, |kib| kib << 10)
-}
-
-/// Returns the children of a process.
-pub(crate) fn children(pid: &str) -> Vec<String> {
-    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let lists = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
-    lists.flat_map(|list| list.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).collect()
 }

@@ -1,10 +1,10 @@
 //! Output of a module: wherever it is shown it is text, whatever a terminal or a log would make of it.
 
-use std::io::Write;
-use std::sync::{Arc, Mutex};
+use brine_kit::logs::Log;
+use brine_kit::wat::wasm;
 
 use crate::asks::NOTHING;
-use crate::guests::{fine, wasm};
+use crate::guests::fine;
 use crate::rig::{AT_ONCE, Rig, fails, hostile, returns, text};
 
 /// Clears the screen, changes the title, overwrites a line and begins another.
@@ -15,10 +15,7 @@ const SHOWN: &str = "a\\x1b[2J\\x1b]0;title\\x07b\\rc\\nd\\x9b31me\\u202ef\\x08"
 
 #[tokio::test(flavor = "multi_thread")]
 async fn escape_codes() {
-    let log = Log::default();
-    let sink = log.clone();
-    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || sink.clone()).finish();
-    let _ = tracing::subscriber::set_global_default(subscriber);
+    let log = Log::capture(tracing::Level::INFO);
     let rig = Rig::start(&format!("  modules:\n    hostile: {NOTHING}\n")).await;
     rig.install("hostile", &hostile()).await;
     // An error is one line without control characters; `attack` checks this.
@@ -60,25 +57,11 @@ async fn escape_codes() {
     // The log: a module's lines are marked as such and stay separate lines.
     rig.attack("hostile.log", vec![text(&format!("{ESCAPES}\nERROR forged line")), 1.into()], AT_ONCE, &returns("nil"))
         .await;
-    let lines = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let lines = log.text();
     assert!(lines.contains("forged line"), "{lines}");
     for line in lines.lines() {
         assert!(!line.contains(char::is_control), "{line:?}");
         assert!(!line.trim_start().starts_with("ERROR forged"), "{line:?}");
     }
     rig.end().await;
-}
-
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
 }

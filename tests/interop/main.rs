@@ -13,7 +13,7 @@ mod targets;
 
 use std::time::Duration;
 
-use brine_tests::process::{Output, run_with};
+use brine_kit::process::{Output, run_with};
 use brine_tests::salt::{Master, python};
 
 /// Runs Python's commands on this master's host, `at_a_time` at once. Each call is a list of words that begins with the

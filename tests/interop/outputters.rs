@@ -2,8 +2,8 @@
 //! script that makes them also makes the vectors of the unit tests.
 
 use brine_cli::output::{Indent, Outputter, Style};
+use brine_kit::process::run;
 use brine_protocol::rmpv;
-use brine_tests::process::run;
 use brine_tests::salt::python;
 use serde_json::Value;
 

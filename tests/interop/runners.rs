@@ -5,7 +5,7 @@
 mod rows;
 mod wheel;
 
-use brine_tests::process::Output;
+use brine_kit::process::Output;
 use brine_tests::salt::{Kind, Master, Minion, line};
 use rows::{Row, rows};
 

@@ -1,10 +1,11 @@
 //! The standard modules return the same as Salt's modules of the same names: each call is made in both, with the same
 //! command line and configuration, and the returns are compared.
 
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use brine_tests::process::{Output, run};
+use brine_kit::files::set_mode;
+use brine_kit::process::{Output, run};
 use brine_tests::salt::{Kind, Master, Minion, line};
 use serde_json::{Value, json};
 
@@ -316,10 +317,10 @@ fn tree() -> tempfile::TempDir {
         ("sub/deep/d.txt", "bar\n"),
     ] {
         std::fs::write(at(name), content).expect("our own folder");
-        std::fs::set_permissions(at(name), PermissionsExt::from_mode(0o644)).expect("our own file");
+        set_mode(at(name), 0o644);
     }
     for folder in ["", "sub", "sub/deep"] {
-        std::fs::set_permissions(at(folder), PermissionsExt::from_mode(0o755)).expect("our own folder");
+        set_mode(at(folder), 0o755);
     }
     let old = std::time::SystemTime::now() - std::time::Duration::from_secs(3 * 86_400);
     let log = std::fs::File::options().write(true).open(at("sub/c.log")).expect("our own file");
@@ -412,7 +413,7 @@ fn files_of_the_master_are_fetched_as_salt_does() {
     }
     let _python = master.minion_kind(Kind::Python, "python", "");
     let tree = tree();
-    std::fs::set_permissions(tree.path(), PermissionsExt::from_mode(0o777)).expect("our own folder");
+    set_mode(tree.path(), 0o777);
     let path = tree.path().display().to_string();
     let grants = format!("sandbox: {{modules: {{cp: {{files: any, filesystem: {{{path}: rw}}}}}}}}");
     let _brine = master.minion_kind(Kind::Brine, "brine", &grants);

@@ -7,7 +7,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use brine_tests::process::{Output, program, program_folder, run_with};
+use brine_kit::process::{Output, run_with};
+use brine_kit::programs::{program, program_folder};
 
 /// Returns a path in the source tree.
 pub(crate) fn source(path: &str) -> PathBuf {

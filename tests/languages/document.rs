@@ -3,11 +3,12 @@
 //! other tests here build them.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use brine_kit::files::set_mode;
+use brine_kit::process::run_with;
+use brine_kit::programs::{program, program_folder};
 use brine_tests::fits;
-use brine_tests::process::{program, program_folder, run_with};
 
 use crate::build::{folder, source};
 use crate::start;
@@ -21,7 +22,7 @@ fn from_nothing_to_hello_world() {
     fs::create_dir(&bin).unwrap();
     let script = format!("#!/bin/sh\nexec '{}' -c '{}' \"$@\"\n", program("salt").display(), master.conf());
     fs::write(bin.join("salt"), script).unwrap();
-    fs::set_permissions(bin.join("salt"), fs::Permissions::from_mode(0o755)).unwrap();
+    set_mode(bin.join("salt"), 0o755);
     let system = std::env::var("PATH").unwrap();
     let path = format!("{}:{}:{system}", bin.display(), program_folder().display());
     let cache = folder().join("cache");

@@ -13,9 +13,9 @@ mod templates;
 mod trouble;
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use brine_kit::files::set_mode;
 use brine_tests::salt::{Kind, Master, Minion};
 
 /// The compiler of a development build is several times slower than the shipped one, and other tests run beside this
@@ -28,11 +28,7 @@ fn start(kept: &str, modules: &str) -> (Master, Minion) {
     let config = format!("sandbox:\n  {COMPILE}\n  limits: {{wall: 15m}}\n  modules: {modules}");
     let mut minion = Minion::prepare(Kind::Brine, "web1", master.ret_port, &config);
     copy_code(&build::folder().join(kept), &minion.path("cache/sandbox"));
-    let events = master.events();
-    minion.up();
-    events.wait("web1 to wait for acceptance", |tag, data| tag == "salt/auth" && data["act"] == "pend");
-    master.command("salt-key", &["-y", "-a", "web1"]).exits(0);
-    events.wait_tag("salt/minion/web1/start");
+    master.accept(&mut minion);
     (master, minion)
 }
 
@@ -45,10 +41,10 @@ fn keep(kept: &str, minion: &Minion) {
 fn copy_code(from: &Path, to: &Path) {
     let _ = fs::remove_dir_all(to);
     fs::create_dir_all(to).unwrap();
-    fs::set_permissions(to, fs::Permissions::from_mode(0o700)).unwrap();
+    set_mode(to, 0o700);
     for entry in fs::read_dir(from).into_iter().flatten().flatten() {
         let copy = to.join(entry.file_name());
         fs::copy(entry.path(), &copy).unwrap();
-        fs::set_permissions(&copy, fs::Permissions::from_mode(0o600)).unwrap();
+        set_mode(&copy, 0o600);
     }
 }

@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use brine_tests::process::{program, run_with};
+use brine_kit::process::run_with;
+use brine_kit::programs::program;
 
 use crate::build::{built, salt_module, source};
 

@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use crate::process::program_folder;
+use brine_kit::programs::program_folder;
 
 /// Returns the folder where it is kept. Another compiler has another folder.
 fn kept() -> io::Result<PathBuf> {

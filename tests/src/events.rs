@@ -10,7 +10,7 @@ use brine_protocol::event::FrameDecoder;
 use brine_protocol::value::to_json;
 use serde_json::Value;
 
-use crate::DEADLINE;
+use brine_kit::wait::DEADLINE;
 
 type Seen = Arc<(Mutex<Vec<(String, Value)>>, Condvar)>;
 
@@ -21,9 +21,6 @@ pub struct Events {
 
 impl Events {
     /// Subscribes.
-    ///
-    /// # Panics
-    /// If nothing listens at `socket`.
     pub fn connect(socket: &Path) -> Self {
         let stream =
             UnixStream::connect(socket).unwrap_or_else(|e| panic!("no event bus at {}: {e}", socket.display()));
@@ -34,9 +31,6 @@ impl Events {
     }
 
     /// Waits for an event that `accept` selects, among past and future ones.
-    ///
-    /// # Panics
-    /// After the deadline, with the tags of the events seen.
     pub fn wait(&self, what: &str, accept: impl Fn(&str, &Value) -> bool) -> Value {
         let end = Instant::now() + DEADLINE;
         let (list, changed) = &*self.seen;
@@ -65,17 +59,11 @@ impl Events {
     }
 
     /// Returns all events so far, with their tags.
-    ///
-    /// # Panics
-    /// Never outside a panicking test.
     pub fn all(&self) -> Vec<(String, Value)> {
         self.seen.0.lock().expect("no test panics holding it").clone()
     }
 
     /// Returns the number of events with this tag.
-    ///
-    /// # Panics
-    /// Never outside a panicking test.
     pub fn count(&self, tag: &str) -> usize {
         self.seen.0.lock().expect("no test panics holding it").iter().filter(|(t, _)| t == tag).count()
     }

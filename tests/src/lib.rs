@@ -1,37 +1,15 @@
 //! The harness of the tests that cross crates: real programs, real sockets on loopback, temporary folders.
 //!
-//! - [`process`]: programs, their output, daemons that end with the test
 //! - [`salt`]: a Brine or a Python master and minion in a folder of their own
 //! - [`postgres`]: a PostgreSQL server
 //! - [`events`]: waiting for events of the master's bus
 //!
-//! Nothing here sleeps to wait for an outcome: tests wait for an event or a condition, with a deadline.
+//! Programs, daemons and waits come from `brine-kit`.
 
 mod compiled;
 pub mod events;
 pub mod postgres;
-pub mod process;
 pub mod salt;
-
-use std::time::{Duration, Instant};
-
-/// Deadline of every wait. It is generous, because the machines are busy.
-pub const DEADLINE: Duration = Duration::from_secs(60);
-
-/// Polls `condition` until it returns a value, and fails the test after [`DEADLINE`].
-///
-/// # Panics
-/// After the deadline, naming `what`.
-pub fn wait_for<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
-    let end = Instant::now() + DEADLINE;
-    loop {
-        if let Some(answer) = condition() {
-            return answer;
-        }
-        assert!(Instant::now() < end, "gave up waiting for: {what}");
-        std::thread::sleep(Duration::from_millis(10)); // interval between two checks of a condition without an event
-    }
-}
 
 /// Checks whether a whole text is as expected. `…` stands for any text; on a line of its own it stands for any lines.
 pub fn fits(text: &str, expect: &str) -> bool {

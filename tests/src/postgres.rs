@@ -5,9 +5,10 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use crate::process::Daemon;
-use crate::salt::free_ports;
-use crate::wait_for;
+use brine_kit::files;
+use brine_kit::ports::free_ports;
+use brine_kit::process::Daemon;
+use brine_kit::wait::wait_for;
 
 /// Salt's tables, from the documentation of its returner `postgres`.
 const POSTGRES: &str = "
@@ -32,9 +33,6 @@ pub struct Server {
 
 impl Server {
     /// Starts a server. If none is installed, prints the reason on standard error and returns None.
-    ///
-    /// # Panics
-    /// If an installed server does not start.
     pub fn start() -> Option<Self> {
         let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
         let Some(programs) =
@@ -43,7 +41,7 @@ impl Server {
             brine_kit::missing("a PostgreSQL server", "`tools/setup.sh peers` installs it (postgresql)");
             return None;
         };
-        let folder = tempfile::Builder::new().prefix("brine-p").tempdir_in("/tmp").expect("a temporary folder");
+        let folder = files::folder("brine-p");
         let mut server = Self { daemon: None, folder, programs, port: free_ports::<1>()[0] };
         if rustix::process::geteuid().is_root() {
             let owned = Command::new("chown").arg("postgres:").arg(server.folder.path()).status();
@@ -103,9 +101,6 @@ impl Server {
     }
 
     /// Returns rows as `psql -At` prints them: one on each line, fields separated by `|`.
-    ///
-    /// # Panics
-    /// If the server refuses the query.
     pub fn sql(&self, database: &str, sql: &str) -> String {
         let output = self.psql(database, sql);
         assert!(output.status.success(), "{sql}: {}", String::from_utf8_lossy(&output.stderr));

@@ -1,13 +1,16 @@
 //! Masters and minions, Brine's or Python's, each in a temporary folder with its own configuration. Both kinds read the
 //! same configuration files and have the same commands; only the folder of the programs differs.
 
-use std::net::TcpListener;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
+use brine_kit::files;
+use brine_kit::ports::free_ports;
+use brine_kit::process::{Daemon, Output, proc, run};
+use brine_kit::programs::program;
+use brine_kit::wait::wait_for;
+
 use crate::events::Events;
-use crate::process::{Daemon, Output, program, run};
-use crate::wait_for;
 
 /// The implementation whose programs run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,9 +23,6 @@ pub enum Kind {
 
 impl Kind {
     /// Returns one of its programs.
-    ///
-    /// # Panics
-    /// If it is missing.
     pub fn program(self, name: &str) -> PathBuf {
         match self {
             Kind::Brine => program(name),
@@ -37,14 +37,11 @@ impl Kind {
 
 /// Returns the interpreter with Python Salt: `BRINE_PYTHON`, or else the one that `make venv` installed.
 pub fn python() -> PathBuf {
-    let installed = || crate::process::program_folder().join("../venv/salt-3008/bin/python");
+    let installed = || brine_kit::programs::program_folder().join("../venv/salt-3008/bin/python");
     std::env::var_os("BRINE_PYTHON").map_or_else(installed, PathBuf::from)
 }
 
 /// Returns the release line of that Python Salt: 3006, 3007 or 3008. Tests use it where the lines differ.
-///
-/// # Panics
-/// If Salt does not report its version.
 pub fn line() -> u32 {
     static LINE: OnceLock<u32> = OnceLock::new();
     *LINE.get_or_init(|| {
@@ -52,15 +49,6 @@ pub fn line() -> u32 {
         let output = run(&python(), &["-c", print]).exits(0);
         output.stdout.trim().parse().unwrap_or_else(|e| panic!("no release line ({e}): {output:?}"))
     })
-}
-
-/// Returns ports that are free now.
-///
-/// # Panics
-/// If there are none.
-pub fn free_ports<const N: usize>() -> [u16; N] {
-    let sockets = [(); N].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free port"));
-    sockets.map(|s| s.local_addr().expect("a bound socket").port())
 }
 
 /// Where a minion has compiled code, below its root_dir.
@@ -89,9 +77,6 @@ impl Master {
     }
 
     /// Starts a master of either kind.
-    ///
-    /// # Panics
-    /// If it does not start.
     pub fn start_kind(kind: Kind, config: &str) -> Self {
         let mut master = Self::prepare(kind, config);
         master.up();
@@ -99,12 +84,8 @@ impl Master {
     }
 
     /// Makes the folder and the configuration of a master without starting it.
-    ///
-    /// # Panics
-    /// If the folder cannot be made.
     pub fn prepare(kind: Kind, config: &str) -> Self {
-        // A short path, because the path of a unix socket has 107 characters at most.
-        let folder = tempfile::Builder::new().prefix("brine-m").tempdir_in("/tmp").expect("a temporary folder");
+        let folder = files::folder("brine-m");
         let [publish_port, ret_port] = free_ports();
         let dir = folder.path().display();
         for sub in ["conf", "srv/salt/_modules"] {
@@ -120,9 +101,6 @@ impl Master {
     }
 
     /// Starts the daemon and waits until it listens.
-    ///
-    /// # Panics
-    /// If it does not start.
     pub fn up(&mut self) {
         let log = self.path("master.out");
         let words = ["-c", &self.conf(), "-l", self.log_level];
@@ -164,9 +142,6 @@ impl Master {
     }
 
     /// Writes a file into the base environment of its file server.
-    ///
-    /// # Panics
-    /// If it cannot be written.
     pub fn serve(&self, relative: &str, content: &[u8]) {
         let path = self.path("srv/salt").join(relative);
         std::fs::create_dir_all(path.parent().expect("a file in a folder")).expect("our own folder");
@@ -195,9 +170,6 @@ impl Master {
     }
 
     /// Starts a job without waiting for it. Returns its jid.
-    ///
-    /// # Panics
-    /// If there is no jid.
     pub fn start_job(&self, args: &[&str]) -> String {
         let mut all = vec!["--async"];
         all.extend(args);
@@ -206,9 +178,6 @@ impl Master {
     }
 
     /// Runs a job and returns one minion's return as JSON.
-    ///
-    /// # Panics
-    /// If there is none.
     pub fn json(&self, minion: &str, args: &[&str]) -> serde_json::Value {
         let mut all = vec!["--out=json", "--static", minion];
         all.extend(args);
@@ -227,9 +196,6 @@ impl Master {
     }
 
     /// Starts a minion of either kind, accepts its key and waits for its start event.
-    ///
-    /// # Panics
-    /// If it does not start.
     pub fn minion_kind(&self, kind: Kind, id: &str, config: &str) -> Minion {
         let mut minion = Minion::prepare(kind, id, self.ret_port, config);
         self.accept(&mut minion);
@@ -237,9 +203,6 @@ impl Master {
     }
 
     /// Starts a prepared minion, accepts its key and waits for its start event.
-    ///
-    /// # Panics
-    /// If it does not start.
     pub fn accept(&self, minion: &mut Minion) {
         let events = self.events();
         if minion.kind == Kind::Brine {
@@ -275,11 +238,8 @@ pub struct Minion {
 
 impl Minion {
     /// Makes the folder and the configuration of a minion without starting it.
-    ///
-    /// # Panics
-    /// If the folder cannot be made.
     pub fn prepare(kind: Kind, id: &str, master_port: u16, config: &str) -> Self {
-        let folder = tempfile::Builder::new().prefix("brine-n").tempdir_in("/tmp").expect("a temporary folder");
+        let folder = files::folder("brine-n");
         std::fs::create_dir_all(folder.path().join("conf")).expect("our own folder");
         let dir = folder.path().display();
         let text = format!(
@@ -320,9 +280,6 @@ impl Minion {
     }
 
     /// Returns the running daemon.
-    ///
-    /// # Panics
-    /// If none runs.
     pub fn running(&self) -> &Daemon {
         self.daemon.as_ref().expect("the minion runs")
     }
@@ -346,15 +303,8 @@ impl Minion {
     }
 
     /// Returns the process id of its executor.
-    ///
-    /// # Panics
-    /// If it has none.
     pub fn executor(&self) -> u32 {
-        let is_executor = |pid: &u32| {
-            let name =
-                std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("comm")).unwrap_or_default();
-            name.trim() == "brine-executor"
-        };
+        let is_executor = |pid: &u32| proc(pid, "comm").is_some_and(|name| name.trim() == "brine-executor");
         wait_for("the minion's executor", || self.running().children().into_iter().find(is_executor))
     }
 }

@@ -1,8 +1,8 @@
 //! new and build: from nothing to a module that runs.
-
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
+
+use brine_kit::files::set_mode;
 
 use crate::bench::Bench;
 
@@ -79,7 +79,7 @@ fn what_cannot_be_built_says_why() {
         bench.write(&format!("{folder}/Cargo.toml"), "");
         bench.write(&format!("{folder}/wit/world.wit"), wit);
     }
-    bench.write("core.wasm", wat::parse_str("(module)").unwrap());
+    bench.write("core.wasm", brine_kit::wat::wasm("(module)"));
     for (words, code, expect) in [
         ("build nowhere", 66, "nowhere cannot be read"),
         ("build empty", 65, "empty is no module's folder: there is none of Cargo.toml (Rust)"),
@@ -118,7 +118,7 @@ fn a_rust_without_the_target_is_told_how_to_get_it() {
     let bench = Bench::new();
     bench.good("new hello --lang rust");
     bench.write("rustc", "#!/bin/sh\necho /nowhere/lib/rustlib/wasm32-unknown-unknown/lib\n");
-    std::fs::set_permissions(bench.path("rustc"), PermissionsExt::from_mode(0o755)).unwrap();
+    set_mode(bench.path("rustc"), 0o755);
     for (rustc, expect) in [
         (
             "rustc",

@@ -1,5 +1,6 @@
 //! inspect and diff: what a module is, from the compiler in its cage.
 
+use brine_kit::wat::{nested, wasm};
 use serde_json::Value;
 
 use crate::bench::Bench;
@@ -71,9 +72,9 @@ fn inspect_says_what_a_module_is() {
 fn inspect_refuses_what_no_minion_takes() {
     let bench = Bench::new();
     bench.write("text.wasm", "text");
-    bench.write("core.wasm", wat::parse_str("(module)").unwrap());
-    bench.write("empty.wasm", wat::parse_str("(component)").unwrap());
-    bench.write("broken.wasm", &wat::parse_str("(component (core module))").unwrap()[..14]);
+    bench.write("core.wasm", wasm("(module)"));
+    bench.write("empty.wasm", wasm("(component)"));
+    bench.write("broken.wasm", &wasm("(component (core module))")[..14]);
     for (file, code, expect) in [
         ("text", 65, "is not WebAssembly"),
         ("core", 65, "is a core WebAssembly module, not a component"),
@@ -101,16 +102,7 @@ fn inspect_refuses_what_no_minion_takes() {
 fn what_costs_too_much_to_compile_hurts_nobody() {
     let bench = Bench::new();
     // Ten components in each of eight levels are 10^8 instances to a compiler, in less than 2 KB.
-    let mut inner =
-        r#"(component $c0 (core module $m (func (export "f"))) (core instance (instantiate $m)))"#.to_owned();
-    for level in 1..=8 {
-        let instances = format!("(instance (instantiate $c{}))", level - 1).repeat(10);
-        inner = format!("(component $c{level} {inner} {instances})");
-    }
-    let number = r#"(core module $n (func (export "number") (result i32) i32.const 1)) (core instance $i (instantiate $n))
-        (func (export "number") (result u32) (canon lift (core func $i "number")))"#;
-    let bomb = format!("(component {inner} (instance (instantiate $c8)) {number})");
-    bench.write("bomb.wasm", wat::parse_str(bomb).unwrap());
+    bench.write("bomb.wasm", wasm(nested(10, 8)));
     let ended = bench.run("inspect bomb.wasm");
     assert_eq!(ended.code, 1, "{ended:?}");
     let why = ["needs more than 1024 MiB of memory to compile", "takes more than 60 s of CPU to compile"];

@@ -3,6 +3,8 @@
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
+use brine_kit::files::set_mode;
+
 use crate::bench::Bench;
 
 const WIT: &str =
@@ -94,7 +96,7 @@ fn keys_are_never_overwritten_and_secret() {
     bench.bad("keygen -o half --no-password", 73);
     assert!(!bench.path("half.key").exists());
     assert_eq!(bench.read("ops.key"), before);
-    std::fs::set_permissions(bench.path("ops.key"), PermissionsExt::from_mode(0o644)).unwrap();
+    set_mode(bench.path("ops.key"), 0o644);
     let ended = bench.run("sign deploy.wasm --key ops.key");
     assert!(ended.code == 0 && ended.err.contains("warning: others may read ops.key (mode 644)"), "{ended:?}");
 }
@@ -121,7 +123,7 @@ fn passwords() {
 fn what_is_not_signed() {
     let bench = bench();
     bench.write("junk.wasm", "junk");
-    bench.write("core.wasm", wat::parse_str("(module)").unwrap());
+    bench.write("core.wasm", brine_kit::wat::wasm("(module)"));
     bench.write("Deploy.wasm", "");
     bench.write("long.pub", "x".repeat(9_999));
     for (words, code, expect) in [

@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use brine_kit::wait::Deadline;
 use brine_protocol::envelope::Envelope;
 use brine_protocol::event::{Event, Framing, frame};
 use brine_protocol::msgpack::{Limits, encode_network};
@@ -14,14 +15,10 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::{UnixListener, UnixStream};
 
 /// The deadline of every step.
-const DEADLINE: Duration = Duration::from_secs(20);
+pub const DEADLINE: Duration = Duration::from_secs(20);
 
 /// The key that the fake master accepts, for tests that check it.
 pub const KEY: &str = "the local key";
-
-pub async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(DEADLINE, future).await.unwrap_or_else(|_| panic!("{what} took too long"))
-}
 
 pub struct FakeMaster {
     pub folder: tempfile::TempDir,
@@ -83,13 +80,13 @@ impl FakeMaster {
 
     /// Waits for the next subscriber of the bus.
     pub async fn subscriber(&mut self) -> Subscriber {
-        let (stream, _) = soon("a subscriber", self.bus.accept()).await.unwrap();
+        let (stream, _) = DEADLINE.within(self.bus.accept()).await.unwrap();
         Subscriber { stream }
     }
 
     /// Waits for the next request, which must be a clear one.
     pub async fn request(&mut self) -> Request {
-        let Incoming { payload, reply } = soon("a request", self.router.recv()).await.expect("the router runs");
+        let Incoming { payload, reply } = DEADLINE.within(self.router.recv()).await.expect("the router runs");
         match Envelope::decode(&payload, &Limits::REQUEST).expect("an envelope") {
             Envelope::Clear { load, .. } => Request { load, reply },
             other => panic!("not a clear request: {other:?}"),

@@ -1,11 +1,12 @@
 //! Invalid calls, configurations, replies and events.
 
 use brine_client::JobEvent;
+use brine_kit::wait::Deadline;
 use brine_protocol::event::{Event, Framing, frame};
 use brine_protocol::value::{Value, map};
 use serde_json::json;
 
-use super::fake_master::{FakeMaster, field, returned, soon};
+use super::fake_master::{DEADLINE, FakeMaster, field, returned};
 use super::{JID, PROBE, SALT, SALT_RUN, client, ping};
 
 #[tokio::test]
@@ -82,7 +83,7 @@ async fn the_bus_may_come_back() {
         drop(bus);
         returns.unwrap()
     };
-    let next = soon("the return", async {
+    let next = DEADLINE.within(async {
         let (event, ()) = tokio::join!(returns.next(), async {
             let mut bus = master.subscriber().await;
             bus.fire(&returned(JID, "web1", 5, 0)).await;
@@ -150,7 +151,7 @@ async fn hostile_event(what: &'static str, bytes: Vec<u8>) {
         probe.published(PROBE, &["web1"]).await;
         std::future::pending::<()>().await;
     });
-    let done = soon(what, salt).await.unwrap();
+    let done = DEADLINE.within(salt).await.unwrap();
     again.abort();
     assert!(!done.stderr.contains("panicked"), "{what}: {done:?}");
     if matches!(what, "a length that no one has" | "a frame of 4 GiB" | "random") {

@@ -556,7 +556,6 @@ async fn a_full_disk_under_the_audit_log() {
 /// one the test fails, unless `BRINE_TEST_WITHOUT_PAM` is set.
 #[tokio::test(flavor = "multi_thread")]
 async fn users_of_the_system_by_pam() {
-    use std::os::unix::fs::PermissionsExt as _;
     if std::env::var_os("BRINE_TEST_WITHOUT_PAM").is_some() {
         eprintln!("nothing is tested: BRINE_TEST_WITHOUT_PAM is set");
         return;
@@ -564,8 +563,7 @@ async fn users_of_the_system_by_pam() {
     let dir = tempfile::tempdir().unwrap();
     let script = dir.path().join("check");
     let content = "#!/bin/sh\n[ \"$PAM_USER:$(tr -d '\\0')\" = 'daemon:right password' ]\n";
-    std::fs::write(&script, content).unwrap();
-    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    brine_kit::files::script(&script, content);
     let service = format!("brine-master-test-{}", std::process::id());
     let lines = format!(
         "auth required pam_exec.so quiet expose_authtok {}\naccount required pam_permit.so\n",
@@ -620,14 +618,8 @@ async fn key_changes_are_in_the_audit_log() {
         r#""method":"salt-key","address":"local","act":"delete","id":"old""#,
         r#""method":"master","address":"local","act":"delete","id":"signed""#,
     ];
-    let end = std::time::Instant::now() + SOON;
-    let log = loop {
-        let log = std::fs::read_to_string(master.path("audit")).unwrap();
-        if wanted.iter().all(|line| log.contains(line)) {
-            break log;
-        }
-        assert!(std::time::Instant::now() < end, "{log}");
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    };
+    let log = || std::fs::read_to_string(master.path("audit")).unwrap();
+    SOON.until("the audit log's lines", || wanted.iter().all(|line| log().contains(line))).await;
+    let log = log();
     assert!(!log.contains("forged"), "{log}");
 }

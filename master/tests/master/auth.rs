@@ -42,12 +42,12 @@ async fn a_key_is_pending_accepted_denied_and_rejected() {
     let old = std::fs::read(master.path("pki/minions/web1")).unwrap();
     std::fs::remove_file(master.path("pki/minions/web1")).unwrap();
     let reinstalled = master.minion("web1", 2).await;
-    assert_ne!(reinstalled.credentials.unwrap().session_key, session_key);
+    assert_ne!(reinstalled.credentials.as_ref().unwrap().session_key, session_key);
     std::fs::write(master.path("pki/minions/web1"), old).unwrap();
     assert_eq!(events.wait("salt/auth").await.data.get_text("act"), Some("accept"), "the one with the token");
     assert_eq!(events.wait("salt/auth").await.data.get_text("act"), Some("accept"), "the reinstalled one");
 
-    let mut impostor = TestMinion::new("web1", 2);
+    let impostor = TestMinion::new("web1", 2);
     assert_eq!(name(&impostor.authenticate(&master).await), "rejected");
     assert_eq!(events.wait("salt/auth").await.data.get_text("act"), Some("denied"));
     assert!(master.key_in("minions_denied", "web1"));

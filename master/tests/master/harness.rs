@@ -1,38 +1,30 @@
 //! The master under test, and simulated minions and clients.
 
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, LazyLock};
+use std::ops::{Deref, DerefMut};
+use std::path::PathBuf;
+use std::sync::Mutex;
 use std::time::Duration;
 
+pub(crate) use brine_kit::files::mode;
+pub(crate) use brine_kit::wait::Deadline;
+use brine_kit_peer::Minion;
+pub(crate) use brine_kit_peer::key;
 use brine_master::{MasterOpts, Server};
-use brine_protocol::auth::{AuthOutcome, Credentials, MinionAuth};
+use brine_protocol::auth::AuthOutcome;
 use brine_protocol::config::{Config, Role};
 use brine_protocol::envelope::{AesEnvelope, Envelope};
 use brine_protocol::event::{Event, EventSubscriber};
 use brine_protocol::ids::MinionId;
-use brine_protocol::keys::{EncAlg, PrivateKey, PrivateOps, PublicKey, SignAlg};
+use brine_protocol::keys::PrivateOps;
 use brine_protocol::msgpack;
 use brine_protocol::publication::Receiver;
-use brine_protocol::request::Session;
 use brine_protocol::value::{Value, ValueExt, map};
 use brine_zmtp::{Endpoint, ReqConfig, Requester, SubConfig, SubEvent, Subscriber};
 use bytes::Bytes;
 use tempfile::TempDir;
-use tokio::time::timeout;
 
-/// A wait that takes this long has failed.
+/// A wait that takes this long has failed. It is shorter than the master's own deadlines.
 pub(crate) const SOON: Duration = Duration::from_secs(30);
-
-/// Generated once, because generating keys is slow and they carry no state.
-static KEYS: LazyLock<Vec<Arc<PrivateKey>>> = LazyLock::new(|| {
-    let threads: Vec<_> =
-        (0..3).map(|_| std::thread::spawn(|| Arc::new(PrivateKey::generate(2048).unwrap()))).collect();
-    threads.into_iter().map(|thread| thread.join().unwrap()).collect()
-});
-
-pub(crate) fn key(n: usize) -> Arc<PrivateKey> {
-    Arc::clone(&KEYS[n])
-}
 
 /// Returns a minion's time.
 pub(crate) fn now() -> i64 {
@@ -150,11 +142,9 @@ impl TestMaster {
 
     /// Makes a minion with an accepted key that has authenticated.
     pub(crate) async fn minion(&self, name: &str, key_no: usize) -> TestMinion {
-        let pem = key(key_no).public().clean_pem().to_owned();
-        std::fs::write(self.path("pki/minions").join(name), pem).unwrap();
         let mut minion = TestMinion::new(name, key_no);
-        let AuthOutcome::Accepted(credentials) = minion.authenticate(self).await else { panic!("not accepted") };
-        minion.take(*credentials);
+        minion.accept(&self.path("pki"));
+        minion.connect(self.server().request_endpoint()).await;
         minion
     }
 }
@@ -170,7 +160,7 @@ pub(crate) struct Events {
 
 impl Events {
     pub(crate) async fn next(&mut self) -> Event {
-        timeout(SOON, self.bus.recv()).await.expect("no event came").unwrap().unwrap()
+        SOON.within(self.bus.recv()).await.unwrap().unwrap()
     }
 
     /// Waits for the next event whose tag has this prefix.
@@ -184,45 +174,34 @@ impl Events {
     }
 }
 
+/// A minion, and what only tests of the master's defences do with it.
 pub(crate) struct TestMinion {
-    pub(crate) id: MinionId,
-    pub(crate) key: Arc<PrivateKey>,
-    pub(crate) master: Option<PublicKey>,
-    pub(crate) credentials: Option<Credentials>,
-    pub(crate) session: Option<Session>,
+    minion: Minion,
     /// The nonce of the last envelope.
-    nonce: std::sync::Mutex<String>,
+    nonce: Mutex<String>,
+}
+
+impl Deref for TestMinion {
+    type Target = Minion;
+
+    fn deref(&self) -> &Minion {
+        &self.minion
+    }
+}
+
+impl DerefMut for TestMinion {
+    fn deref_mut(&mut self) -> &mut Minion {
+        &mut self.minion
+    }
 }
 
 impl TestMinion {
     pub(crate) fn new(name: &str, key_no: usize) -> Self {
-        Self {
-            id: id(name),
-            key: key(key_no),
-            master: None,
-            credentials: None,
-            session: None,
-            nonce: std::sync::Mutex::default(),
-        }
+        Self { minion: Minion::new(name, key_no), nonce: Mutex::default() }
     }
 
-    pub(crate) async fn authenticate(&mut self, master: &TestMaster) -> AuthOutcome {
-        let mut auth = MinionAuth::new(&self.id, &self.key);
-        auth.master = self.master.as_ref();
-        let attempt = auth.attempt().unwrap();
-        let reply = master.raw(attempt.payload().to_vec()).await;
-        attempt.verify_reply(&reply).unwrap()
-    }
-
-    pub(crate) fn take(&mut self, credentials: Credentials) {
-        let (enc, sig) = (EncAlg::OaepSha1, SignAlg::Pkcs1v15Sha1);
-        self.session = Some(Session::new(&self.id, Arc::clone(&self.key), &credentials, enc, sig).unwrap());
-        self.master = Some(credentials.master.clone());
-        self.credentials = Some(credentials);
-    }
-
-    fn session(&self) -> &Session {
-        self.session.as_ref().unwrap()
+    pub(crate) async fn authenticate(&self, master: &TestMaster) -> AuthOutcome {
+        self.minion.authenticate(master.server().request_endpoint()).await
     }
 
     /// Sends a request, and checks that the reply is encrypted and has the nonce.
@@ -288,30 +267,11 @@ impl TestMinion {
             ..SubConfig::default()
         };
         let mut subscriber = Subscriber::connect(master.server().publish_endpoint().clone(), config);
-        loop {
-            if let SubEvent::Connected = timeout(SOON, subscriber.recv()).await.unwrap() {
-                break;
-            }
-        }
+        SOON.within(async { while subscriber.recv().await != SubEvent::Connected {} }).await;
         master.server().wait_for_subscribers(1).await;
         let credentials = self.credentials.as_ref().unwrap();
         let receiver = Receiver::new(credentials.master.clone(), credentials.publish_key.clone());
         Publications { subscriber, receiver }
-    }
-
-    /// Makes the load of a `_return`.
-    pub(crate) fn return_load(&self, jid: &str, value: impl Into<Value>) -> Value {
-        map([
-            ("cmd", Value::from("_return")),
-            ("id", Value::from(&self.id)),
-            ("success", Value::from(true)),
-            ("return", value.into()),
-            ("retcode", Value::from(0)),
-            ("jid", Value::from(jid)),
-            ("fun", Value::from("test.ping")),
-            ("fun_args", Value::Array(Vec::new())),
-            ("user", Value::from("root")),
-        ])
     }
 }
 
@@ -324,9 +284,7 @@ impl Publications {
     /// Receives the frames of a publication: the topic, if there is one, and the payload.
     pub(crate) async fn frames(&mut self) -> Vec<Bytes> {
         loop {
-            if let SubEvent::Message(frames) =
-                timeout(SOON, self.subscriber.recv()).await.expect("nothing was published")
-            {
+            if let SubEvent::Message(frames) = SOON.within(self.subscriber.recv()).await {
                 return frames;
             }
         }
@@ -342,9 +300,4 @@ impl Publications {
 pub(crate) async fn dial(endpoint: &Endpoint) -> tokio::net::TcpStream {
     let Endpoint::Tcp { host, port, .. } = endpoint else { panic!() };
     tokio::net::TcpStream::connect((host.as_str(), *port)).await.unwrap()
-}
-
-pub(crate) fn mode(path: &Path) -> u32 {
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::metadata(path).unwrap().permissions().mode() & 0o7777
 }

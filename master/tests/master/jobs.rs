@@ -359,7 +359,7 @@ async fn runners_and_the_key_wheel() {
         ]);
         async { master.clear(load).await.get("data").cloned().unwrap() }
     };
-    let mut new = TestMinion::new("new", 2);
+    let new = TestMinion::new("new", 2);
     new.authenticate(&master).await;
     assert_eq!(ids(wheel("key.list_all", vec![]).await.get("return").unwrap(), "minions_pre"), ["new"]);
     assert_eq!(ids(wheel("key.accept", vec!["n*".into()]).await.get("return").unwrap(), "minions"), ["new"]);

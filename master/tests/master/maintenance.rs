@@ -1,20 +1,11 @@
 //! Expired data that a master removes, at the start and every minute.
 
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use brine_protocol::msgpack;
 use brine_protocol::value::{Value, map};
 
-use super::harness::{SOON, TestMaster};
-
-/// Polls until `is_so`, because no event reports the end of the maintenance.
-async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let end = Instant::now() + SOON;
-    while !is_so() {
-        assert!(Instant::now() < end, "{what}");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-}
+use super::harness::{Deadline, SOON, TestMaster};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_over_is_forgotten() {
@@ -37,8 +28,8 @@ async fn what_is_over_is_forgotten() {
     // The session of a minion whose key was deleted while the master was down.
     std::fs::copy(master.path("cache/sessions/web1"), master.path("cache/sessions/gone")).unwrap();
     master.start_again().await;
-    until("expired tokens go", || !over(&master, "") && !over(&master, ".p")).await;
-    until("sessions of minions that are gone go", || !master.path("cache/sessions/gone").exists()).await;
+    SOON.until("expired tokens go", || !over(&master, "") && !over(&master, ".p")).await;
+    SOON.until("sessions of minions that are gone go", || !master.path("cache/sessions/gone").exists()).await;
     assert!(good(&master, "") && good(&master, ".p"), "what is good stays");
     assert!(master.path("cache/sessions/web1").exists(), "what is good stays");
 }

@@ -11,7 +11,7 @@ use super::harness::*;
 #[ignore = "it measures; see the head of this file"]
 async fn measure() {
     let master = TestMaster::start("minion_rate: 0\nminion_rate_bytes: 0").await;
-    let mut minion = master.minion("web1", 1).await;
+    let minion = master.minion("web1", 1).await;
     let rate = |what: &str, n: usize, began: Instant| {
         let took = began.elapsed();
         println!("{what}: {n} in {took:.2?}, {:.0}/s, {:.2?} each", n as f64 / took.as_secs_f64(), took / n as u32);
@@ -99,8 +99,7 @@ impl Process {
         std::fs::create_dir_all(dir.path().join("pki/minions")).unwrap();
         key(0).write_private(&dir.path().join("pki/master.pem")).unwrap();
         std::fs::write(dir.path().join("pki/minions/web1"), key(1).public().clean_pem()).unwrap();
-        let port = || std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let (publish, request) = (port(), port());
+        let [publish, request] = brine_kit::ports::free_ports();
         let top = dir.path().display();
         let config = format!(
             "id: test\ninterface: 0.0.0.0\npublish_port: {publish}\nret_port: {request}\nroot_dir: {top}\npki_dir: {top}/pki\ncachedir: {top}/cache\n\
@@ -119,9 +118,7 @@ impl Process {
     }
 
     fn memory_mib(&self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1024
+        brine_kit::process::resident(self.child.id()) >> 20
     }
 
     fn requester(&self) -> brine_zmtp::Requester {
@@ -134,13 +131,7 @@ impl Process {
     /// Measures a minion's requests while `beside` runs.
     async fn minion_beside(&self, beside: impl Future<Output = ()>) -> Vec<std::time::Duration> {
         let mut minion = TestMinion::new("web1", 1);
-        let auth = MinionAuth::new(&minion.id, &minion.key);
-        let attempt = auth.attempt().unwrap();
-        let reply = self.requester().request(attempt.payload().to_vec().into(), SOON).await.unwrap();
-        let brine_protocol::auth::AuthOutcome::Accepted(credentials) = attempt.verify_reply(&reply).unwrap() else {
-            panic!("not accepted")
-        };
-        minion.take(*credentials);
+        minion.connect(&brine_zmtp::Endpoint::tcp("127.0.0.1", self.request)).await;
         let mut took = Vec::new();
         let asking = async {
             loop {

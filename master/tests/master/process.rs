@@ -1,17 +1,17 @@
 //! The program: flags, errors, exit codes and signals.
 
-use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+
+use brine_kit::process::{Daemon, signal};
+use brine_kit::wait::until;
 
 use super::harness::TestMaster;
 
-#[expect(clippy::disallowed_methods, reason = "the program under test")]
-fn salt_master(dir: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_salt-master"));
-    command.arg("-c").arg(dir).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command
+/// Starts the program. Its log is outside of its folder, which may be missing.
+fn salt_master(dir: &Path, flags: &[&str]) -> (Daemon, tempfile::NamedTempFile) {
+    let log = tempfile::NamedTempFile::new().unwrap();
+    let args = [&["-c", dir.to_str().unwrap()], flags].concat();
+    (Daemon::start(Path::new(env!("CARGO_BIN_EXE_salt-master")), &args, log.path()), log)
 }
 
 fn config(dir: &Path, lines: &str) {
@@ -24,31 +24,10 @@ fn config(dir: &Path, lines: &str) {
     std::fs::write(dir.join("master"), text).unwrap();
 }
 
-fn fails(dir: &Path, flags: &[&str]) -> (Option<i32>, String) {
-    let mut child = salt_master(dir).args(flags).spawn().unwrap();
-    let code = wait(&mut child);
-    let mut said = String::new();
-    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-    (Some(code), said)
-}
-
-fn signal(pid: u32, signal: rustix::process::Signal) {
-    let pid = rustix::process::Pid::from_raw(pid.cast_signed()).unwrap();
-    rustix::process::kill_process(pid, signal).unwrap();
-}
-
-fn wait(child: &mut Child) -> i32 {
-    let deadline = Instant::now() + Duration::from_secs(30);
-    loop {
-        if let Some(status) = child.try_wait().unwrap() {
-            return status.code().unwrap_or(-1);
-        }
-        if Instant::now() > deadline {
-            let _ = child.kill();
-            panic!("it does not end");
-        }
-        std::thread::yield_now();
-    }
+/// Runs the program to its end. Returns its exit code and what it printed.
+fn run(dir: &Path, flags: &[&str]) -> (Option<i32>, String) {
+    let (mut master, _log) = salt_master(dir, flags);
+    (master.wait_exit().code(), master.log_text())
 }
 
 #[test]
@@ -56,16 +35,15 @@ fn it_starts_and_stops_at_a_signal() {
     let dir = tempfile::tempdir().unwrap();
     for name in [rustix::process::Signal::TERM, rustix::process::Signal::INT] {
         config(dir.path(), "");
-        let mut child = salt_master(dir.path()).args(["-l", "info"]).spawn().unwrap();
-        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        assert!(lines.any(|line| line.unwrap().contains("answers on tcp://127.0.0.1:")));
-        assert_eq!(std::fs::read_to_string(dir.path().join("pid")).unwrap(), child.id().to_string());
+        let (mut master, _log) = salt_master(dir.path(), &["-l", "info"]);
+        master.wait_log("answers on tcp://127.0.0.1:");
+        assert_eq!(std::fs::read_to_string(dir.path().join("pid")).unwrap(), master.pid().to_string());
         // A second master with the same configuration fails with a message.
-        let (code, said) = fails(dir.path(), &[]);
+        let (code, said) = run(dir.path(), &[]);
         assert_eq!(code, Some(1));
-        assert!(said.contains(&format!("already running (pid {}", child.id())), "{said}");
-        signal(child.id(), name);
-        assert_eq!(wait(&mut child), 0);
+        assert!(said.contains(&format!("already running (pid {}", master.pid())), "{said}");
+        master.signal(name);
+        assert_eq!(master.wait_exit().code(), Some(0));
         assert!(!dir.path().join("pid").exists());
     }
 }
@@ -74,20 +52,16 @@ fn it_starts_and_stops_at_a_signal() {
 async fn it_goes_to_the_background_when_it_answers() {
     let dir = tempfile::tempdir().unwrap();
     config(dir.path(), "");
-    let run = salt_master(dir.path()).arg("-d").output().unwrap();
-    assert_eq!(run.status.code(), Some(0), "{}", String::from_utf8_lossy(&run.stderr));
+    let (code, said) = run(dir.path(), &["-d"]);
+    assert_eq!(code, Some(0), "{said}");
     let pid: u32 = std::fs::read_to_string(dir.path().join("pid")).unwrap().parse().unwrap();
     assert!(dir.path().join("sock/master_event_pub.ipc").exists());
     assert_ne!(pid, std::process::id());
     signal(pid, rustix::process::Signal::TERM);
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while dir.path().join("pid").exists() {
-        assert!(Instant::now() < deadline, "it does not end");
-        tokio::task::yield_now().await;
-    }
+    until("its end", || !dir.path().join("pid").exists()).await;
     // The foreground process prints errors from before that point.
     config(dir.path(), "keysize: 7");
-    let (code, said) = fails(dir.path(), &["-d"]);
+    let (code, said) = run(dir.path(), &["-d"]);
     assert_eq!(code, Some(64));
     assert!(said.contains("keysize"), "{said}");
 }
@@ -101,7 +75,7 @@ async fn a_port_in_use_is_named_with_what_to_do() {
     let text = std::fs::read_to_string(dir.path().join("master")).unwrap();
     let text = text.replacen("ret_port: 0", &format!("ret_port: {port}"), 1);
     std::fs::write(dir.path().join("master"), text).unwrap();
-    let (code, said) = fails(dir.path(), &[]);
+    let (code, said) = run(dir.path(), &[]);
     assert_eq!(code, Some(4), "{said}");
     assert_eq!(said.lines().count(), 1, "{said}");
     assert!(said.contains(&port.to_string()) && said.contains("another salt-master running"), "{said}");
@@ -111,7 +85,7 @@ async fn a_port_in_use_is_named_with_what_to_do() {
 #[test]
 fn mistakes_are_named() {
     let dir = tempfile::tempdir().unwrap();
-    let (code, said) = fails(&dir.path().join("gone"), &[]);
+    let (code, said) = run(&dir.path().join("gone"), &[]);
     assert!(code == Some(64) && said.contains("gone does not exist") && said.lines().count() == 1, "{code:?} {said}");
     for (lines, code, words) in [
         ("file_buffer_size: many", 64, &["file_buffer_size"][..]),
@@ -122,7 +96,7 @@ fn mistakes_are_named() {
         ("event_publisher_framing: x", 64, &["event_publisher_framing", "bare"]),
     ] {
         config(dir.path(), lines);
-        let (got, said) = fails(dir.path(), &[]);
+        let (got, said) = run(dir.path(), &[]);
         assert_eq!(got, Some(code), "{lines}: {said}");
         assert!(
             words.iter().all(|word| said.contains(word)) && said.trim_end().lines().count() == 1,
@@ -130,14 +104,14 @@ fn mistakes_are_named() {
         );
     }
     config(dir.path(), "");
-    let (code, said) = fails(dir.path(), &["--user", "no-such-user"]);
+    let (code, said) = run(dir.path(), &["--user", "no-such-user"]);
     assert_eq!(code, Some(67), "{said}");
     std::fs::create_dir(dir.path().join("pki")).unwrap();
     std::fs::write(dir.path().join("pki/master.pem"), "rubbish").unwrap();
-    let (code, said) = fails(dir.path(), &[]);
+    let (code, said) = run(dir.path(), &[]);
     assert_eq!(code, Some(1));
     assert!(said.contains("master.pem") && said.contains("restore the file"), "{said}");
-    let (code, said) = fails(dir.path(), &["--no-such-flag"]);
+    let (code, said) = run(dir.path(), &["--no-such-flag"]);
     assert_ne!(code, Some(0));
     assert!(said.contains("--no-such-flag"), "{said}");
 }

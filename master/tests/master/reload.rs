@@ -1,5 +1,6 @@
 //! Reload (SIGHUP): all new settings take effect or none, also for minions and users who are already there.
 
+use brine_kit::files::set_mode;
 use brine_master::MasterOpts;
 use brine_protocol::auth::AuthOutcome;
 use brine_protocol::config::{Config, Role};
@@ -80,7 +81,7 @@ async fn what_minions_may_is_taken_up_and_a_mistake_loosens_nothing() {
 
     let list = master.path("autosign.conf");
     std::fs::write(&list, "auto*\n").unwrap();
-    std::fs::set_permissions(&list, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    set_mode(&list, 0o600);
     let strict = format!("peer: {{web1: [test.version]}}\nmine_get: {{db1: [ip]}}\nautosign_file: {}", list.display());
     reload(&master, loose, &strict).unwrap();
     assert_eq!(may().await, (false, false));

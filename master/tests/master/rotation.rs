@@ -1,7 +1,6 @@
 //! The publish key is replaced when a key is deleted (PROTOCOL.md §3.5).
 
-use std::os::unix::fs::PermissionsExt;
-
+use brine_kit::files::set_mode;
 use brine_protocol::auth::AuthOutcome;
 use brine_protocol::event::{Event, push};
 use brine_protocol::value::{Value, ValueExt, map};
@@ -19,7 +18,7 @@ async fn a_dropfile_replaces_the_publish_key() {
     std::fs::remove_file(master.path("pki/minions/gone")).unwrap();
     // As salt-key writes it, with its event.
     std::fs::write(&path, "test_master").unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o400)).unwrap();
+    set_mode(&path, 0o400);
     let told = Event::new("salt/key", map([("act", "delete"), ("id", "gone")]));
     push(&master.path("sock/master_event_pull.ipc"), &told).await.unwrap();
     let event = events.wait("key").await;
@@ -29,7 +28,7 @@ async fn a_dropfile_replaces_the_publish_key() {
     assert!(master.path("cache/sessions/web1").exists());
     // As salt-key of 3006 writes it.
     std::fs::write(&path, "").unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o400)).unwrap();
+    set_mode(&path, 0o400);
     events.wait("key").await;
     assert!(!path.exists());
 
@@ -54,7 +53,7 @@ async fn only_the_exact_dropfile_counts_and_no_minion_can_ask() {
     let before = minion.credentials.clone().unwrap().publish_key;
     let path = master.path("cache/.dfn");
     std::fs::write(&path, "another master").unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o400)).unwrap();
+    set_mode(&path, 0o400);
     let mut events = master.events().await;
     for tag in ["key", "salt/key"] {
         let load = map([
@@ -93,12 +92,12 @@ async fn who_is_there_is_told_of_the_new_key() {
     for ping in [false, true] {
         // Without data of minions the master does not know the connected ones, so the job is for all.
         let master = TestMaster::start(&format!("ping_on_rotate: {ping}\nminion_data_cache: False")).await;
-        let mut minion = master.minion("web1", 1).await;
+        let minion = master.minion("web1", 1).await;
         let mut publications = minion.subscribe(&master, &[""]).await;
         let mut events = master.events().await;
         let path = master.path("cache/.dfn");
         std::fs::write(&path, "test_master").unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o400)).unwrap();
+        set_mode(&path, 0o400);
         events.wait("key").await;
         if !ping {
             // Without a ping, the next publication is the one that is published now.

@@ -63,11 +63,10 @@ fn nameable(opts: &Value, key: &str) -> String {
 #[cfg(test)]
 mod tests {
     use std::path::Path;
-    use std::sync::Arc;
-    use std::time::Duration;
 
+    use brine_kit_sandbox::{caller, job};
     use brine_protocol::config::Role;
-    use brine_sandbox::{Grants, JobContext, Sha256Hex};
+    use brine_sandbox::Grants;
 
     use super::super::MAX_KEY_BYTES;
     use super::*;
@@ -94,16 +93,14 @@ mod tests {
         Config::from_yaml(yaml, Path::new("/etc/salt/minion"), Role::Minion).unwrap()
     }
 
-    fn caller(config: Names) -> Caller {
+    fn caller_with(config: Names) -> Caller {
         let mut grants = Grants::default();
         grants.set_names(Capability::Config, config);
-        let job = JobContext { jid: "20261120134740245008".into(), function: "m.f".into(), ..JobContext::default() };
-        let left = Duration::from_secs(60);
-        Caller::new(Arc::new(job), "m".parse().unwrap(), Sha256Hex::from([0; 32]), Arc::new(grants), left)
+        caller(job("20261120134740245008", "m.f"), "m", grants)
     }
 
     fn get(granted: &Names, key: &str) -> Result<Value, HostError> {
-        answer(&sample(), &caller(granted.clone()), ConfigOp::Get { key: key.to_owned() })
+        answer(&sample(), &caller_with(granted.clone()), ConfigOp::Get { key: key.to_owned() })
     }
 
     #[test]

@@ -1,27 +1,26 @@
 //! Requests of modules to the master through the broker: files, events, the mine, the pillar.
 
-use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::Path;
+use std::os::unix::fs::symlink;
 
+use brine_kit::files::mode;
 use brine_protocol::ids::Jid;
 use brine_protocol::msgpack;
 use brine_protocol::value::{Value, ValueExt, empty_map, list, map, text};
 use brine_sandbox::{
     Capability, EventsOp, FilesOp, Grants, HostOp, ListKind, MineOp, ModulesOp, Names, PillarOp, ProgressOp,
 };
+use tempfile::TempDir;
 
 use crate::master::{File, Master, Seen, job};
-use crate::running::{Running, start};
+use crate::running::{Running, begin, start};
 
 const JID: &str = "20261120134740245008";
 
-async fn ready(dir: &Path) -> (Master, Running) {
-    let mut master = Master::start().await;
-    let minion = start(dir, &master, "").await;
-    master.expect_start().await;
-    master.subscribed().await;
-    master.drain();
-    (master, minion)
+/// Like [`begin`]; what the minion asked at its start is forgotten.
+async fn quiet() -> (TempDir, Master, Running) {
+    let mut begun = begin("").await;
+    begun.1.drain();
+    begun
 }
 
 async fn ask(minion: &Running, op: HostOp) -> Result<Value, String> {
@@ -49,8 +48,7 @@ fn served(master: &mut Master) -> Vec<u64> {
 /// end in the first version.
 #[tokio::test(flavor = "multi_thread")]
 async fn files_are_read_in_pieces_and_fetched_once() {
-    let dir = tempfile::tempdir().unwrap();
-    let (mut master, minion) = ready(dir.path()).await;
+    let (_dir, mut master, minion) = quiet().await;
     let content: Vec<u8> = (0..10_000_u32).map(|n| u8::try_from(n % 251).unwrap()).collect();
     master.put_file("a/large", &content);
     let mut got = Vec::new();
@@ -81,13 +79,12 @@ async fn files_are_read_in_pieces_and_fetched_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn cached_files_are_whole_verified_and_in_their_place() {
-    let dir = tempfile::tempdir().unwrap();
-    let (mut master, minion) = ready(dir.path()).await;
+    let (dir, mut master, minion) = quiet().await;
     master.put_file("a/b.txt", &b"text ".repeat(500));
     let path = dir.path().join("cache/files/base/a/b.txt");
     assert_eq!(cache(&minion, "a/b.txt").await, Ok(text(path.to_str().unwrap())));
     assert_eq!(std::fs::read(&path).unwrap(), b"text ".repeat(500));
-    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(mode(&path), 0o600);
     assert_eq!(served(&mut master).len(), 4);
     // A cached file is fetched again only if it was changed on this host.
     cache(&minion, "a/b.txt").await.unwrap();
@@ -121,8 +118,7 @@ async fn cached_files_are_whole_verified_and_in_their_place() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn lists_and_hashes() {
-    let dir = tempfile::tempdir().unwrap();
-    let (master, minion) = ready(dir.path()).await;
+    let (_dir, master, minion) = quiet().await;
     for path in ["b/two", "a/one", "a/../../etc/passwd", "/abs"] {
         master.put_file(path, b"12345");
     }
@@ -149,8 +145,7 @@ async fn lists_and_hashes() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn files_are_pushed_below_a_name_that_leads_nowhere_else() {
-    let dir = tempfile::tempdir().unwrap();
-    let (mut master, minion) = ready(dir.path()).await;
+    let (_dir, mut master, minion) = quiet().await;
     let push = async |path: &[&str], offset, size| {
         let path = path.iter().map(ToString::to_string).collect();
         let op = FilesOp::Push { path, offset, data: b"12345".to_vec().into(), size };
@@ -176,8 +171,7 @@ fn packed(value: &Value) -> Vec<u8> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn events_and_the_mine_wait_for_the_masters_word() {
-    let dir = tempfile::tempdir().unwrap();
-    let (mut master, minion) = ready(dir.path()).await;
+    let (_dir, mut master, minion) = quiet().await;
     let fire = async |tag: &str, data: Value| {
         let op = EventsOp::Fire { tag: tag.into(), data: packed(&data).into() };
         ask(&minion, HostOp::Events(op)).await
@@ -215,8 +209,7 @@ async fn events_and_the_mine_wait_for_the_masters_word() {
 /// The events have the job's own tag and a number, and share the rate of events.
 #[tokio::test(flavor = "multi_thread")]
 async fn how_far_a_job_is_goes_to_the_bus() {
-    let dir = tempfile::tempdir().unwrap();
-    let (mut master, minion) = ready(dir.path()).await;
+    let (_dir, mut master, minion) = quiet().await;
     let report = async |jid: &str, value: &Value| {
         let op = ProgressOp::Report { value: packed(value).into() };
         minion.functions.ask(jid, Grants::default(), HostOp::Progress(op)).await
@@ -272,8 +265,7 @@ async fn of_the_pillar_there_is_what_was_granted() {
 /// A refreshed pillar reaches the master and later jobs; a pillar requested by one job stays with that job.
 #[tokio::test(flavor = "multi_thread")]
 async fn grains_and_pillar_are_made_anew_when_a_job_wants_it() {
-    let dir = tempfile::tempdir().unwrap();
-    let (mut master, minion) = ready(dir.path()).await;
+    let (dir, mut master, minion) = quiet().await;
     let get = async || {
         let mut grants = Grants::default();
         grants.set_names(Capability::Pillar, Names::Any);
@@ -342,8 +334,7 @@ async fn the_mine_is_filled_at_start_and_from_time_to_time() {
 /// The asker of a job is the master whose key signed it; the remaining time is that of the job.
 #[tokio::test(flavor = "multi_thread")]
 async fn jobs_know_their_master_and_their_own_time() {
-    let dir = tempfile::tempdir().unwrap();
-    let (mut master, minion) = ready(dir.path()).await;
+    let (_dir, mut master, minion) = quiet().await;
     let run = async |master: &mut Master, opts: Value| {
         let jid = Jid::now();
         let mut load = job(&jid, "test.origin", vec![]);

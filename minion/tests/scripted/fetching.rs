@@ -6,20 +6,11 @@ use sha2::{Digest, Sha256};
 
 use crate::master::{File, Master, Seen};
 use crate::modules::{module, module_of_size};
-use crate::running::{Running, start};
-
-async fn ready(master: &mut Master, dir: &std::path::Path, more: &str) -> Running {
-    let minion = start(dir, master, more).await;
-    master.expect_start().await;
-    master.subscribed().await;
-    minion
-}
+use crate::running::{Running, begin, ready};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sync_fetches_what_changed_and_names_it() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut master = Master::start().await;
-    let minion = ready(&mut master, dir.path(), "").await;
+    let (_dir, mut master, minion) = begin("").await;
     master.put_file("_modules/hello.wasm", &module_of_size(6000)); // several chunks
     master.put_file("_modules/notes.txt", b"x");
     master.put_file("_modules/../../etc/passwd.wasm", b"x");
@@ -57,9 +48,7 @@ fn changed(names: &[&str]) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sync_removes_what_the_master_does_not_have_any_more() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut master = Master::start().await;
-    let minion = ready(&mut master, dir.path(), "").await;
+    let (_dir, mut master, minion) = begin("").await;
     let has = |name: &str| minion.sandbox.describe(name).is_some();
     for name in ["one", "two", "three"] {
         master.put_file(&format!("_modules/{name}.wasm"), &module(name));
@@ -83,9 +72,7 @@ async fn sync_removes_what_the_master_does_not_have_any_more() {
 /// A partial listing, or one that is empty like that of a missing environment, removes no modules.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_master_in_trouble_removes_nothing() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut master = Master::start().await;
-    let minion = ready(&mut master, dir.path(), "").await;
+    let (_dir, mut master, minion) = begin("").await;
     master.put_file("_modules/one.wasm", &module("one"));
     assert_eq!(sync(&mut master, "base").await, changed(&["one"]));
     let file = master.script().files.remove("_modules/one.wasm").unwrap();
@@ -112,9 +99,7 @@ async fn a_master_in_trouble_removes_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_owner_can_keep_what_the_master_removed() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut master = Master::start().await;
-    let minion = ready(&mut master, dir.path(), "clean_dynamic_modules: False").await;
+    let (_dir, mut master, minion) = begin("clean_dynamic_modules: False").await;
     master.put_file("_modules/one.wasm", &module("one"));
     master.put_file("_modules/two.wasm", &module("two"));
     assert_eq!(sync(&mut master, "base").await, changed(&["one", "two"]));
@@ -127,9 +112,7 @@ async fn the_owner_can_keep_what_the_master_removed() {
 /// CVE-2021-21996, CVE-2024-22231: the module's name determines the file's name, and the hash verifies its content.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_is_not_what_was_announced_is_refused_and_the_last_one_stays() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut master = Master::start().await;
-    let minion = ready(&mut master, dir.path(), "").await;
+    let (_dir, mut master, minion) = begin("").await;
     master.put_file("_modules/hello.wasm", &module("good"));
     let jid = master.publish("saltutil.sync_modules", vec![]);
     master.expect_return(&jid).await;
@@ -168,9 +151,7 @@ async fn a_file_without_end_is_given_up() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_that_names_an_unknown_module_fetches_it_once() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut master = Master::start().await;
-    let minion = ready(&mut master, dir.path(), "autoload_dynamic_modules: True\nprocess_count_max: 100").await;
+    let (_dir, mut master, minion) = begin("autoload_dynamic_modules: True\nprocess_count_max: 100").await;
     master.put_file("_modules/late.wasm", &module("late"));
     let jids: Vec<_> = (0..50).map(|_| master.publish("late.fun", vec![])).collect();
     let mut served = 0;
@@ -194,9 +175,7 @@ async fn a_job_that_names_an_unknown_module_fetches_it_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_module_that_the_master_does_not_have_is_not_asked_for_again_and_again() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut master = Master::start().await;
-    let minion = ready(&mut master, dir.path(), "autoload_dynamic_modules: True").await;
+    let (_dir, mut master, minion) = begin("autoload_dynamic_modules: True").await;
     master.expect_request("_file_list").await; // the sync at start, which clears the memory of earlier misses
     let mut asked = 0;
     for _ in 0..5 {
@@ -227,9 +206,7 @@ async fn a_module_that_the_master_does_not_have_is_not_asked_for_again_and_again
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refused_module_says_why_in_the_return_of_the_job_that_named_it() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut master = Master::start().await;
-    let minion = ready(&mut master, dir.path(), "autoload_dynamic_modules: True").await;
+    let (_dir, mut master, minion) = begin("autoload_dynamic_modules: True").await;
     master.put_file("_modules/broken.wasm", b"bad");
     let jid = master.publish("broken.fun", vec![]);
     let load = master.expect_return(&jid).await;
@@ -241,9 +218,7 @@ async fn a_refused_module_says_why_in_the_return_of_the_job_that_named_it() {
 /// A signature belongs to its module: it is fetched with the module, or alone if only the signature is new.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_signature_beside_a_module_comes_with_it() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut master = Master::start().await;
-    let minion = ready(&mut master, dir.path(), "").await;
+    let (_dir, mut master, minion) = begin("").await;
     let signature = |minion: &Running| minion.sandbox.signature("one");
     master.put_file("_modules/one.wasm", &module("one"));
     assert_eq!(sync(&mut master, "base").await, changed(&["one"]));
@@ -280,9 +255,7 @@ async fn a_signature_beside_a_module_comes_with_it() {
 /// Fetches continue without the jobs that started them, but their number is bounded.
 #[tokio::test(flavor = "multi_thread")]
 async fn fetches_that_wait_for_a_slow_master_are_bounded() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut master = Master::start().await;
-    let minion = ready(&mut master, dir.path(), "process_count_max: 100\nrequest_channel_timeout: 60").await;
+    let (_dir, mut master, minion) = begin("process_count_max: 100\nrequest_channel_timeout: 60").await;
     master.script().no_list = true;
     for _ in 0..33 {
         master.publish("saltutil.sync_modules", vec![]);
@@ -300,9 +273,7 @@ async fn fetches_that_wait_for_a_slow_master_are_bounded() {
 /// The server answers each request in time, but the whole file would take a week.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_gives_a_byte_a_piece_holds_nothing_up() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut master = Master::start().await;
-    let minion = ready(&mut master, dir.path(), "").await;
+    let (_dir, mut master, minion) = begin("").await;
     master.script().chunk = 1;
     master.put_file("_modules/slow.wasm", &module_of_size(100_000));
     master.put_file("tiny", b"fifty bytes, each a piece of its own, are no harm.");
@@ -342,9 +313,7 @@ fn big() -> Vec<u8> {
 /// After an interruption by the connection, the master or the minion, the received part is not fetched again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fetch_goes_on_where_it_was_interrupted() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut master = Master::start().await;
-    let minion = ready(&mut master, dir.path(), "").await;
+    let (dir, mut master, minion) = begin("").await;
     master.put_file(BIG, &big());
     let reached = |at: u64| move |seen: &Seen| asked(seen, BIG).filter(|loc| *loc >= at);
     master.publish("saltutil.sync_modules", vec![]);
@@ -374,9 +343,7 @@ async fn a_fetch_goes_on_where_it_was_interrupted() {
 /// A kept part may be damaged, or belong to another file. Only a whole module with the right hash is installed.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_kept_counts_only_as_part_of_the_right_whole() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut master = Master::start().await;
-    let minion = ready(&mut master, dir.path(), "").await;
+    let (dir, mut master, minion) = begin("").await;
     master.put_file(BIG, &big());
     let reached = |at: u64| move |seen: &Seen| asked(seen, BIG).filter(|loc| *loc >= at);
     master.publish("saltutil.sync_modules", vec![]);
@@ -396,9 +363,7 @@ async fn what_was_kept_counts_only_as_part_of_the_right_whole() {
 /// While a large module is stuck because its master stopped, jobs that need another module do not wait.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_module_does_not_wait_for_the_fetch_of_a_large_one() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut master = Master::start().await;
-    let minion = ready(&mut master, dir.path(), "autoload_dynamic_modules: True\nrequest_channel_timeout: 60").await;
+    let (_dir, mut master, minion) = begin("autoload_dynamic_modules: True\nrequest_channel_timeout: 60").await;
     master.expect_request("_file_list").await;
     master.put_file(BIG, &vec![1; 2 << 20]);
     master.script().no_content = Some(BIG.to_owned());

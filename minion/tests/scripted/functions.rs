@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
+use brine_kit_sandbox::{caller, job};
 use brine_minion::jobs::Functions;
 use brine_protocol::msgpack;
 use brine_protocol::value::{Value, ValueExt};
 use brine_sandbox::{
-    Broker, Caller, Grants, HostOp, JobContext, JobOutcome, JobsOp, MineOp, ModulesOp, Sandbox, Sha256Hex, Usage,
+    Broker, Grants, HostOp, JobContext, JobOutcome, JobsOp, MineOp, ModulesOp, Sandbox, Sha256Hex, Usage,
 };
 use futures_util::future::BoxFuture;
 use tokio::sync::{Semaphore, watch};
@@ -39,17 +39,15 @@ impl Scripted {
 
     /// Makes a request to the broker like a job's function with these grants.
     pub async fn ask(&self, jid: &str, grants: Grants, op: HostOp) -> Result<Value, String> {
-        let job = JobContext { jid: jid.to_owned(), minion_id: crate::running::ID.to_owned(), ..JobContext::default() };
-        let (name, hash) = ("test".parse().unwrap(), Sha256Hex::from([0; 32]));
-        let caller = Caller::new(Arc::new(job), name, hash, Arc::new(grants), Duration::from_secs(60));
+        let job = JobContext { minion_id: crate::running::ID.to_owned(), ..job(jid, "") };
+        let caller = caller(job, "test", grants);
         self.broker.host_call(&caller, op).await.map_err(|e| e.to_string())
     }
 
     async fn call(&self, job: JobContext, fun: &str, args: Vec<Value>, kwargs: Vec<(String, Value)>) -> JobOutcome {
         self.calls.fetch_add(1, Ordering::Relaxed);
         let first = || args.first().cloned().unwrap_or(Value::Nil);
-        let (name, hash) = ("test".parse().unwrap(), Sha256Hex::from([0; 32]));
-        let caller = Caller::new(Arc::new(job.clone()), name, hash, Arc::default(), Duration::from_secs(60));
+        let caller = caller(job.clone(), "test", Grants::default());
         let asked = |op| self.broker.host_call(&caller, op);
         let value = match fun {
             "test.ping" | "test.short" => Ok(Value::from(true)),

@@ -7,20 +7,11 @@ use brine_protocol::ids::Jid;
 use brine_protocol::value::{Value, ValueExt, list, map};
 
 use crate::master::{Master, OnReturn, Seen, job};
-use crate::running::{Running, opts, scripted, start};
-
-async fn ready(master: &mut Master, dir: &std::path::Path, more: &str) -> Running {
-    let minion = start(dir, master, more).await;
-    master.expect_start().await;
-    master.subscribed().await;
-    minion
-}
+use crate::running::{begin, opts, ready, scripted};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_with_several_functions_returns_maps() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut master = Master::start().await;
-    let minion = ready(&mut master, dir.path(), "").await;
+    let (_dir, mut master, minion) = begin("").await;
     let jid = Jid::now();
     let mut load = job(&jid, "", vec![]);
     load.insert("fun", list(["test.ping", "test.echo", "test.fail"]));
@@ -43,9 +34,7 @@ async fn a_job_with_several_functions_returns_maps() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn keywords_reach_the_function_and_test_reaches_the_job() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut master = Master::start().await;
-    let minion = ready(&mut master, dir.path(), "").await;
+    let (_dir, mut master, minion) = begin("").await;
     let kwargs = |entries: &[(&str, Value)]| {
         let mut kwargs = map([("__kwarg__", true)]);
         entries.iter().for_each(|(k, v)| kwargs.insert(k, v.clone()));
@@ -63,9 +52,7 @@ async fn keywords_reach_the_function_and_test_reaches_the_job() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_minion_can_still_be_asked_and_told_to_end_a_job() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut master = Master::start().await;
-    let minion = ready(&mut master, dir.path(), "process_count_max: 1").await;
+    let (_dir, mut master, minion) = begin("process_count_max: 1").await;
     let first = master.publish("test.wait", vec![]);
     minion.functions.waiting.subscribe().wait_for(|n| *n == 1).await.unwrap();
     let second = master.publish("test.ping", vec![]); // waits for its turn
@@ -116,9 +103,7 @@ async fn a_short_job_does_not_wait_for_those_that_take_all_slots() {
 /// A job that waits for its turn has no instance to end, and a job of several functions continues with the next one.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_is_ended_while_it_waits_and_between_its_functions() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut master = Master::start().await;
-    let minion = ready(&mut master, dir.path(), "process_count_max: 1").await;
+    let (_dir, mut master, minion) = begin("process_count_max: 1").await;
     let first = Jid::now();
     let mut load = job(&first, "", vec![]);
     load.insert("fun", list(["test.wait", "test.ping"]));
@@ -144,9 +129,7 @@ async fn a_job_is_ended_while_it_waits_and_between_its_functions() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_minion_without_room_for_returns_refuses_jobs_and_says_so() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut master = Master::start().await;
-    let minion = ready(&mut master, dir.path(), "spool_max_count: 1").await;
+    let (_dir, mut master, minion) = begin("spool_max_count: 1").await;
     let first = master.publish("test.wait", vec![]);
     minion.functions.waiting.subscribe().wait_for(|n| *n == 1).await.unwrap();
     let refused = master.publish("test.ping", vec![]);
@@ -225,9 +208,7 @@ async fn the_master_is_told_how_many_jobs_got_no_answer() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_event_is_sent_when_it_is_asked_for() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut master = Master::start().await;
-    let minion = ready(&mut master, dir.path(), "").await;
+    let (_dir, mut master, minion) = begin("").await;
     let jid = Jid::now();
     let mut load = job(&jid, "test.ping", vec![]);
     load.insert("start_event", true);
@@ -239,9 +220,7 @@ async fn a_start_event_is_sent_when_it_is_asked_for() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_of_too_many_functions_is_refused() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut master = Master::start().await;
-    let minion = ready(&mut master, dir.path(), "").await;
+    let (_dir, mut master, minion) = begin("").await;
     let jid = Jid::now();
     let mut load = job(&jid, "", vec![]);
     load.insert("fun", list((0..1000).map(|_| "test.ping")));
@@ -255,9 +234,7 @@ async fn a_job_of_too_many_functions_is_refused() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fault_of_the_minion_is_a_failed_return_and_the_minion_goes_on() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut master = Master::start().await;
-    let minion = ready(&mut master, dir.path(), "process_count_max: 1").await;
+    let (_dir, mut master, minion) = begin("process_count_max: 1").await;
     for _ in 0..2 {
         let jid = master.publish("test.panic", vec![]);
         let load = master.expect_return(&jid).await;

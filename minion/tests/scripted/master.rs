@@ -1,9 +1,11 @@
 //! A master that behaves as a test defines.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use brine_kit::wait::Deadline;
+pub use brine_kit_peer::key;
 use brine_protocol::auth::{Accepted, AuthRequest, publish_key_signature};
 use brine_protocol::crypticle::{AesKey, Crypticle};
 use brine_protocol::envelope::Envelope;
@@ -19,7 +21,7 @@ use sha2::{Digest, Sha256};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-/// A deadline far beyond the duration of every step.
+/// A deadline far beyond the duration of every step, and shorter than the minion's own time limits.
 pub const DEADLINE: Duration = Duration::from_secs(20);
 
 /// The requests that the master received.
@@ -95,12 +97,6 @@ pub struct Master {
     pub publish_port: u16,
     publisher: Option<Publisher>,
     serving: Option<JoinHandle<()>>,
-}
-
-/// Generating keys takes long, so tests share them; the choice matters only where two must differ.
-pub fn key(n: usize) -> PrivateKey {
-    static KEYS: [OnceLock<PrivateKey>; 3] = [const { OnceLock::new() }; 3];
-    KEYS[n].get_or_init(|| PrivateKey::generate(2048).unwrap()).clone()
 }
 
 impl Master {
@@ -265,7 +261,7 @@ impl Master {
 
     pub async fn subscribed(&self) {
         let publisher = self.publisher.as_ref().unwrap();
-        tokio::time::timeout(DEADLINE, publisher.wait_for_subscribers(1)).await.expect("nobody subscribed");
+        DEADLINE.within(publisher.wait_for_subscribers(1)).await;
     }
 
     /// Publishes a job for all minions.

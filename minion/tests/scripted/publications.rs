@@ -11,14 +11,7 @@ use brine_protocol::value::{Value, ValueExt, map};
 use bytes::Bytes;
 
 use crate::master::{Master, Seen, Verdict, job, key};
-use crate::running::{ID, Running, emptied, start};
-
-async fn ready(master: &mut Master, dir: &std::path::Path, more: &str) -> Running {
-    let minion = start(dir, master, more).await;
-    master.expect_start().await;
-    master.subscribed().await;
-    minion
-}
+use crate::running::{ID, begin, emptied, ready};
 
 /// Publishes a last job, waits for its return, and returns the jids that returned before it.
 async fn returned_before_a_ping(master: &mut Master) -> Vec<String> {
@@ -42,9 +35,7 @@ async fn returned_before_a_ping(master: &mut Master) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_publication_that_the_master_did_not_sign_is_dropped() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut master = Master::start().await;
-    let minion = ready(&mut master, dir.path(), "").await;
+    let (_dir, mut master, minion) = begin("").await;
 
     // A publication with the right key and no signature; one signed with another key; one with a signature of other
     // content.
@@ -67,9 +58,7 @@ async fn a_publication_that_the_master_did_not_sign_is_dropped() {
 /// A publication must be encrypted and have a serial.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_encrypted_or_has_no_serial_is_dropped() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut master = Master::start().await;
-    let minion = ready(&mut master, dir.path(), "").await;
+    let (_dir, mut master, minion) = begin("").await;
     let load = || job(&Jid::now(), "test.ping", vec![]);
     let send = |envelope: &Value| master.send(vec![msgpack::encode_network(envelope).into()]);
     let alg = SignAlg::Pkcs1v15Sha1;
@@ -135,9 +124,7 @@ async fn a_replayed_publication_is_dropped_also_after_a_restart() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_that_is_published_twice_runs_once() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut master = Master::start().await;
-    let minion = ready(&mut master, dir.path(), "").await;
+    let (_dir, mut master, minion) = begin("").await;
     let jid = Jid::now();
     for _ in 0..2 {
         master.send(vec![master.seal(&job(&jid, "test.ping", vec![]))]);
@@ -150,9 +137,7 @@ async fn a_job_that_is_published_twice_runs_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rotated_key_leads_to_one_authentication_and_the_job_runs() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut master = Master::start().await;
-    let minion = ready(&mut master, dir.path(), "").await;
+    let (_dir, mut master, minion) = begin("").await;
     master.drain();
     master.rotate();
     let jid = master.publish("test.ping", vec![]);
@@ -167,9 +152,7 @@ async fn a_rotated_key_leads_to_one_authentication_and_the_job_runs() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn old_publications_do_not_make_a_minion_storm_its_master() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut master = Master::start().await;
-    let minion = ready(&mut master, dir.path(), "").await;
+    let (_dir, mut master, minion) = begin("").await;
     let old: Vec<Bytes> = (0..20).map(|_| master.seal(&job(&Jid::now(), "test.ping", vec![]))).collect();
     master.rotate();
     let first = master.publish("test.ping", vec![]);
@@ -200,9 +183,7 @@ async fn old_publications_do_not_make_a_minion_storm_its_master() {
 /// CVE-2023-20897, CVE-2025-22242: a malformed job, or a path as jid, has no effect.
 #[tokio::test(flavor = "multi_thread")]
 async fn malformed_messages_are_survived() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut master = Master::start().await;
-    let minion = ready(&mut master, dir.path(), "").await;
+    let (_dir, mut master, minion) = begin("").await;
     let good = master.seal(&job(&Jid::now(), "test.ping", vec![]));
     for frames in [
         vec![Bytes::new()],
@@ -256,9 +237,7 @@ async fn malformed_messages_are_survived() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn targets_decide_and_topics_are_checked_whole() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut master = Master::start().await;
-    let minion = ready(&mut master, dir.path(), "zmq_filtering: True").await;
+    let (_dir, mut master, minion) = begin("zmq_filtering: True").await;
     let own = Bytes::from(publication::topic(&ID.parse::<MinionId>().unwrap()));
     let longer = Bytes::from([&own[..], b"0"].concat());
     let send = |topic: &Bytes, tgt: Value, tgt_type: &str| {
@@ -299,9 +278,7 @@ async fn targets_decide_and_topics_are_checked_whole() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_master_that_restarts_is_found_again() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut master = Master::start().await;
-    let minion = ready(&mut master, dir.path(), "").await;
+    let (_dir, mut master, minion) = begin("").await;
     master.stop().await;
     master.drain();
     master.rotate();

@@ -8,14 +8,7 @@ use brine_protocol::value::ValueExt as _;
 use bytes::Bytes;
 
 use crate::master::{Master, Seen, Verdict, job};
-use crate::running::{Running, start};
-
-async fn ready(master: &mut Master, dir: &std::path::Path) -> Running {
-    let minion = start(dir, master, "random_reauth_delay: 0").await;
-    master.expect_start().await;
-    master.subscribed().await;
-    minion
-}
+use crate::running::{begin, ready};
 
 /// Publications under several keys that are no longer in use.
 fn recorded(master: &Master, number: usize) -> Vec<Bytes> {
@@ -45,7 +38,7 @@ async fn recordings_of_unknown_keys_delay_no_rotation_and_make_no_storm() {
     let dir = tempfile::tempdir().unwrap();
     let mut master = Master::start().await;
     let mut recorded = recorded(&master, 300).into_iter();
-    let minion = ready(&mut master, dir.path()).await;
+    let minion = ready(&mut master, dir.path(), "random_reauth_delay: 0").await;
     master.drain();
     let began = Instant::now();
     // The minion does not know these keys, so each leads to an authentication.
@@ -90,9 +83,7 @@ async fn recordings_of_unknown_keys_delay_no_rotation_and_make_no_storm() {
 /// A publication under an earlier key of this minion is recognised as old.
 #[tokio::test(flavor = "multi_thread")]
 async fn recordings_of_keys_that_were_known_cost_no_authentication() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut master = Master::start().await;
-    let minion = ready(&mut master, dir.path()).await;
+    let (_dir, mut master, minion) = begin("random_reauth_delay: 0").await;
     let mut old = Vec::new();
     for _ in 0..3 {
         old.extend((0..20).map(|_| master.seal(&job(&Jid::now(), "test.ping", vec![]))));
@@ -123,7 +114,7 @@ async fn the_same_recordings_again_cost_no_authentication() {
     let dir = tempfile::tempdir().unwrap();
     let mut master = Master::start().await;
     let recorded = recorded(&master, 300);
-    let minion = ready(&mut master, dir.path()).await;
+    let minion = ready(&mut master, dir.path(), "random_reauth_delay: 0").await;
     master.drain();
     master.send(vec![recorded[0].clone()]);
     master.expect_auth(Verdict::Accept).await;
@@ -144,7 +135,7 @@ async fn jobs_under_the_present_key_do_not_wait_for_an_authentication() {
     let dir = tempfile::tempdir().unwrap();
     let mut master = Master::start().await;
     let recorded = recorded(&master, 1);
-    let minion = ready(&mut master, dir.path()).await;
+    let minion = ready(&mut master, dir.path(), "random_reauth_delay: 0").await;
     master.script().verdicts.extend(std::iter::repeat_n(Verdict::Pending, 1_000_000));
     master.send(vec![recorded[0].clone()]);
     master.expect_auth(Verdict::Pending).await;

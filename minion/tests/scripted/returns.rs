@@ -1,24 +1,16 @@
 //! The return of a finished job is not lost.
 
+use brine_kit::wait::Deadline;
 use brine_protocol::ids::Jid;
 use brine_protocol::msgpack;
 use brine_protocol::value::{Value, ValueExt, map};
 
 use crate::master::{DEADLINE, Master, OnReturn, Seen, Verdict};
-use crate::running::{Running, emptied, spooled, start};
-
-async fn ready(master: &mut Master, dir: &std::path::Path) -> Running {
-    let minion = start(dir, master, "").await;
-    master.expect_start().await;
-    master.subscribed().await;
-    minion
-}
+use crate::running::{begin, emptied, spooled, start};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_return_has_salts_fields_and_what_was_used() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut master = Master::start().await;
-    let minion = ready(&mut master, dir.path()).await;
+    let (dir, mut master, minion) = begin("").await;
     let jid = Jid::now();
     let mut load = crate::master::job(&jid, "test.echo", vec![Value::from("text")]);
     load.insert("metadata", map([("ticket", "7")]));
@@ -52,19 +44,12 @@ async fn a_return_has_salts_fields_and_what_was_used() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_return_outlives_its_master() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut master = Master::start().await;
-    let minion = ready(&mut master, dir.path()).await;
+    let (dir, mut master, minion) = begin("").await;
     let jid = master.publish("test.wait", vec![]);
     minion.functions.waiting.subscribe().wait_for(|n| *n == 1).await.unwrap();
     master.stop().await;
     minion.functions.gate.add_permits(1);
-    let waited = tokio::time::timeout(DEADLINE, async {
-        while spooled(dir.path()) == 0 {
-            tokio::task::yield_now().await;
-        }
-    });
-    waited.await.expect("the return is not kept");
+    DEADLINE.until("the return is kept", || spooled(dir.path()) > 0).await;
     master.listen().await;
     let load = master.expect_return(&jid).await;
     assert_eq!(load.get_text("return"), Some("waited"));
@@ -74,9 +59,7 @@ async fn a_return_outlives_its_master() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_return_outlives_its_minion() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut master = Master::start().await;
-    let minion = ready(&mut master, dir.path()).await;
+    let (dir, mut master, minion) = begin("").await;
     master.script().on_return = OnReturn::Silence;
     let jids: Vec<Jid> = (0..3).map(|_| master.publish("test.ping", vec![])).collect();
     for jid in &jids {
@@ -102,9 +85,7 @@ async fn a_return_outlives_its_minion() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_return_that_the_master_does_not_acknowledge_is_sent_again() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut master = Master::start().await;
-    let minion = ready(&mut master, dir.path()).await;
+    let (dir, mut master, minion) = begin("").await;
     master.script().on_return = OnReturn::EmptyText;
     let jid = master.publish("test.ping", vec![]);
     master.expect_return(&jid).await;
@@ -120,9 +101,7 @@ async fn a_return_that_the_master_does_not_acknowledge_is_sent_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn bad_load_leads_to_one_authentication_and_the_request_again() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut master = Master::start().await;
-    let minion = ready(&mut master, dir.path()).await;
+    let (dir, mut master, minion) = begin("").await;
     master.drain();
     master.script().bad_loads = 1;
     let jid = master.publish("test.ping", vec![]);
@@ -142,9 +121,7 @@ async fn bad_load_leads_to_one_authentication_and_the_request_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn malformed_replies_are_survived() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut master = Master::start().await;
-    let minion = ready(&mut master, dir.path()).await;
+    let (dir, mut master, minion) = begin("").await;
     for reply in [&b""[..], b"\xc1", b"\xdf\xff\xff\xff\xff", &[0xff; 5000], b"\x80", b"\xc0"] {
         master.script().next_reply = Some(reply.to_vec());
         let jid = master.publish("test.ping", vec![]);

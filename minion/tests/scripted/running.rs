@@ -3,11 +3,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use brine_kit::files::set_mode;
+use brine_kit::wait::Deadline;
 use brine_minion::config::MinionOpts;
 use brine_minion::jobs::Functions;
 use brine_minion::minion::{MakeSandbox, Minion, MinionError, sandbox_with};
 use brine_protocol::config::{Config, Role};
 use brine_sandbox::Sandbox;
+use tempfile::TempDir;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -29,7 +32,7 @@ pub fn opts(dir: &Path, master: &Master, more: &str) -> MinionOpts {
     let pki = dir.join("pki");
     if !pki.join("minion.pem").exists() {
         std::fs::create_dir_all(&pki).unwrap();
-        std::fs::set_permissions(&pki, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+        set_mode(&pki, 0o700);
         key(1).write_private(&pki.join("minion.pem")).unwrap();
     }
     let mut lines = vec![
@@ -60,6 +63,21 @@ pub fn opts(dir: &Path, master: &Master, more: &str) -> MinionOpts {
 
 pub async fn start(dir: &Path, master: &Master, more: &str) -> Running {
     start_with(opts(dir, master, more)).await
+}
+
+/// Starts a minion, and waits until it is connected and signed in.
+pub async fn ready(master: &mut Master, dir: &Path, more: &str) -> Running {
+    let minion = start(dir, master, more).await;
+    master.expect_start().await;
+    master.subscribed().await;
+    minion
+}
+
+/// Starts a master, and a minion in a folder of its own that is connected and signed in.
+pub async fn begin(more: &str) -> (TempDir, Master, Running) {
+    let (dir, mut master) = (tempfile::tempdir().unwrap(), Master::start().await);
+    let minion = ready(&mut master, dir.path(), more).await;
+    (dir, master, minion)
 }
 
 /// A sandbox, and the functions that replace its execution of jobs.
@@ -105,7 +123,7 @@ impl Running {
 
     /// Waits until the minion ends by itself.
     pub async fn result(&mut self) -> Result<(), MinionError> {
-        tokio::time::timeout(DEADLINE, &mut self.task).await.expect("the minion does not end").unwrap()
+        DEADLINE.within(&mut self.task).await.unwrap()
     }
 
     /// Ends the minion as in a crash.
@@ -122,10 +140,5 @@ pub fn spooled(dir: &std::path::Path) -> usize {
 
 /// Waits until the spool is empty: after the master has replied, the acknowledgement is still on its way.
 pub async fn emptied(dir: &std::path::Path) {
-    let waited = tokio::time::timeout(DEADLINE, async {
-        while spooled(dir) > 0 {
-            tokio::task::yield_now().await;
-        }
-    });
-    waited.await.expect("the spool is not emptied");
+    DEADLINE.until("the spool is emptied", || spooled(dir) == 0).await;
 }

@@ -1,8 +1,6 @@
 //! CVE-2021-25284 for a minion's secrets: its log at `trace` contains no key, no pillar value and no credential.
 
-use std::io::Write;
-use std::sync::{Arc, Mutex};
-
+use brine_kit::logs::Log;
 use brine_protocol::value::{Value, map};
 
 use crate::master::{Master, Verdict};
@@ -12,30 +10,10 @@ const PILLAR: &str = "planted-pillar-value";
 const PILLAR_KEY: &str = "planted-pillar-value-of-a-list";
 const GRAIN: &str = "planted-autosign-secret";
 
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn cve_2021_25284_a_minion_logs_no_key_and_no_pillar() {
-    let log = Log::default();
-    let writer = log.clone();
     // This applies to everything that this process logs from now on, including other tests in the same process.
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::TRACE)
-        .with_ansi(false)
-        .with_writer(move || writer.clone())
-        .finish();
-    tracing::subscriber::set_global_default(subscriber).unwrap();
+    let log = Log::capture(tracing::Level::TRACE);
     let dir = tempfile::tempdir().unwrap();
     let mut master = Master::start().await;
     master.script().pillar =
@@ -65,7 +43,7 @@ async fn cve_2021_25284_a_minion_logs_no_key_and_no_pillar() {
     emptied(dir.path()).await;
     minion.end().await.unwrap();
 
-    let log = String::from_utf8_lossy(&log.0.lock().unwrap()).into_owned();
+    let log = log.text();
     assert!(log.contains("DEBUG") && log.contains("signed in"), "not all is logged:\n{log}");
     for secret in [PILLAR, PILLAR_KEY, GRAIN] {
         assert!(!log.contains(secret), "{secret} is in the log");

@@ -10,9 +10,9 @@ use crate::keys::{PrivateKey, PrivateOps, SignAlg};
 use crate::msgpack::{self, Limits};
 use crate::value::{self, Value, ValueExt};
 
-static MASTER: LazyLock<PrivateKey> = LazyLock::new(|| PrivateKey::generate(1024).unwrap());
-static OTHER: LazyLock<PrivateKey> = LazyLock::new(|| PrivateKey::generate(1024).unwrap());
-static MINION: LazyLock<PrivateKey> = LazyLock::new(|| PrivateKey::generate(1024).unwrap());
+static MASTER: LazyLock<PrivateKey> = LazyLock::new(|| PrivateKey::from_pem(brine_kit::keys::PEM[0]).unwrap());
+static OTHER: LazyLock<PrivateKey> = LazyLock::new(|| PrivateKey::from_pem(brine_kit::keys::PEM[1]).unwrap());
+static MINION: LazyLock<PrivateKey> = LazyLock::new(|| PrivateKey::from_pem(brine_kit::keys::PEM[2]).unwrap());
 static ID: LazyLock<MinionId> = LazyLock::new(|| MinionId::new("m1").unwrap());
 
 struct Keys {

@@ -13,9 +13,11 @@ use crate::keys::{EncAlg, PrivateKey, PrivateOps as _, SignAlg};
 use crate::msgpack::{self, Limits};
 use crate::value::{Value, ValueExt as _, bytes, list, map, text};
 
-static MASTER: LazyLock<PrivateKey> = LazyLock::new(|| PrivateKey::generate(1024).unwrap());
-static MINION: LazyLock<Arc<PrivateKey>> = LazyLock::new(|| Arc::new(PrivateKey::generate(1024).unwrap()));
-static OTHER: LazyLock<Arc<PrivateKey>> = LazyLock::new(|| Arc::new(PrivateKey::generate(1024).unwrap()));
+static MASTER: LazyLock<PrivateKey> = LazyLock::new(|| PrivateKey::from_pem(brine_kit::keys::PEM[0]).unwrap());
+static MINION: LazyLock<Arc<PrivateKey>> =
+    LazyLock::new(|| Arc::new(PrivateKey::from_pem(brine_kit::keys::PEM[1]).unwrap()));
+static OTHER: LazyLock<Arc<PrivateKey>> =
+    LazyLock::new(|| Arc::new(PrivateKey::from_pem(brine_kit::keys::PEM[2]).unwrap()));
 static CREDENTIALS: LazyLock<Credentials> = LazyLock::new(|| Credentials {
     publish_key: AesKey::generate(),
     session_key: AesKey::generate(),

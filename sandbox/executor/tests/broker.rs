@@ -42,20 +42,7 @@ fn case(name: &'static str, shape: &Shape, args: Value, op: HostOp, reply: Value
 }
 
 async fn ask(executor: &mut Executor, case: &Case, reply: Result<Vec<u8>, HostError>) -> Outcome {
-    let module = executor.load(&case.wat).await;
-    let mut run = executor.run(module, "f");
-    run.args = pack(&case.args);
-    run.imports_granted = vec![format!("brine:host/{}", case.interface)];
-    let call = run.call;
-    executor.send(ToExecutor::Run(Box::new(run))).await;
-    match executor.next().await {
-        FromExecutor::HostCall { call: asking, request, op } => {
-            assert_eq!((asking, &op), (call, &case.op));
-            executor.send(ToExecutor::HostReply { call, request, result: reply.map(ByteBuf::from) }).await;
-            executor.done(call).await.0
-        }
-        other => panic!("{}: {other:?}", case.name),
-    }
+    executor.ask(&case.wat, case.interface, &case.args, &case.op, reply).await
 }
 
 const COMMAND: &str = r#"

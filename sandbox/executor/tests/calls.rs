@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use brine_sandbox_wire::{
     ByteBuf, FailKind, FromExecutor, GrainsOp, HostError, HostOp, Limits, LogLevel, Outcome, ToExecutor,
 };
-use common::{Executor, PING, assert_failed, bare, component, returned};
+use common::{Executor, assert_failed, bare, component, pings, returned};
 use serde_json::{Value, json};
 
 fn limits() -> Limits {
@@ -17,7 +17,7 @@ fn limits() -> Limits {
 #[tokio::test]
 async fn ping() {
     let mut executor = Executor::start().await;
-    let module = executor.load(PING).await;
+    let module = executor.load(&pings()).await;
     for _ in 0..3 {
         let run = executor.run(module, "ping");
         let (outcome, usage) = executor.finish(run).await;
@@ -34,7 +34,7 @@ async fn the_process_ends_with_its_connection() {
     let Executor { mut child, sender, receiver, .. } = Executor::start().await;
     drop((sender, receiver));
     let end = tokio::task::spawn_blocking(move || child.wait().unwrap());
-    assert_eq!(common::deadline(end).await.unwrap().code(), Some(0));
+    assert_eq!(brine_kit::wait::within(end).await.unwrap().code(), Some(0));
 }
 
 #[tokio::test]
@@ -347,7 +347,7 @@ async fn a_huge_log_message_ends_the_guest() {
 #[tokio::test]
 async fn unknown_functions_and_modules() {
     let mut executor = Executor::start().await;
-    let module = executor.load(PING).await;
+    let module = executor.load(&pings()).await;
     let outcome = executor.call(module, "pingg", &json!([]), &json!({})).await;
     assert_failed(&outcome, FailKind::Unknown, "'test.pingg' is not available. test has: ping");
     executor.send(ToExecutor::Unload { module }).await;

@@ -8,10 +8,11 @@ mod common;
 use std::net::TcpListener;
 use std::path::Path;
 
+use brine_kit::wait::within;
 use brine_sandbox_wire::{
     ByteBuf, Directory, FailKind, FromExecutor, HostOp, NetworkOp, NetworkRule, Outcome, Run, ToExecutor,
 };
-use common::{Executor, assert_failed, deadline, pack, returned};
+use common::{Executor, STREAMS, assert_failed, pack, returned};
 use serde_json::{Value, json};
 
 const FILE_ERRORS: &str = "access would-block already bad-descriptor busy deadlock quota exist file-too-large \
@@ -51,16 +52,7 @@ fn files() -> String {
     let errors = names(FILE_ERRORS);
     format!(
         r#"(component
-            (import "wasi:io/error@0.2.0" (instance $error (export "error" (type (sub resource)))))
-            (alias export $error "error" (type $error-type))
-            (import "wasi:io/streams@0.2.0" (instance $streams
-                (export "output-stream" (type $stream (sub resource)))
-                (alias outer 1 $error-type (type $error'))
-                (export "error" (type $error (eq $error')))
-                (type $failure' (variant (case "last-operation-failed" (own $error)) (case "closed")))
-                (export "stream-error" (type $failure (eq $failure')))
-                (export "[method]output-stream.blocking-write-and-flush" (func
-                    (param "self" (borrow $stream)) (param "contents" (list u8)) (result (result (error $failure)))))))
+            {STREAMS}
             (alias export $streams "output-stream" (type $stream))
             (import "wasi:filesystem/types@0.2.0" (instance $types
                 (export "descriptor" (type $descriptor (sub resource)))
@@ -273,17 +265,7 @@ fn tcp() -> String {
                 (export "pollable" (type $pollable (sub resource)))
                 (export "[method]pollable.block" (func (param "self" (borrow $pollable))))))
             (alias export $poll "pollable" (type $pollable))
-            (import "wasi:io/error@0.2.0" (instance $error (export "error" (type (sub resource)))))
-            (alias export $error "error" (type $error-type))
-            (import "wasi:io/streams@0.2.0" (instance $streams
-                (export "input-stream" (type (sub resource)))
-                (export "output-stream" (type $stream (sub resource)))
-                (alias outer 1 $error-type (type $error'))
-                (export "error" (type $error (eq $error')))
-                (type $failure' (variant (case "last-operation-failed" (own $error)) (case "closed")))
-                (export "stream-error" (type $failure (eq $failure')))
-                (export "[method]output-stream.blocking-write-and-flush" (func
-                    (param "self" (borrow $stream)) (param "contents" (list u8)) (result (result (error $failure)))))))
+            {STREAMS}
             (alias export $streams "output-stream" (type $out))
             (alias export $streams "input-stream" (type $in))
             (import "wasi:sockets/network@0.2.0" (instance $network
@@ -425,7 +407,7 @@ async fn a_connection_within_the_walls() {
     });
     let run = networked(executor.run(module, "f"), &to, &[("127.0.0.1", port)]);
     assert_eq!(returned(&executor.finish(run).await.0), json!(255));
-    assert_eq!(deadline(accepted).await.unwrap(), "hi");
+    assert_eq!(within(accepted).await.unwrap(), "hi");
 
     // Another call in the same process has its own grants.
     for rules in [&[][..], &[("127.0.0.2", port)], &[("127.0.0.1", port ^ 1)], &[("localhost", port)]] {

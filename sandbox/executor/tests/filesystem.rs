@@ -9,11 +9,11 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use brine_executor::directories::Directories;
 use brine_executor::guest::Guest;
 use brine_executor::host::bindings::brine::host::metadata::{self, Error, Kind};
+use brine_kit::wait::within;
 use brine_sandbox_wire::{ByteBuf, DirectoriesOp, Directory, FromExecutor, HostOp, Limits};
 use wasmtime::component::Resource;
 use wasmtime_wasi::filesystem::Descriptor;
@@ -28,11 +28,6 @@ use alone::same;
 
 const FOLLOW: PathFlags = PathFlags::SYMLINK_FOLLOW;
 const READ: DescriptorFlags = DescriptorFlags::READ;
-
-/// A deadline that is long enough for a busy machine.
-async fn deadline<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(60), future).await.expect("in time")
-}
 
 fn guest(directories: &[(&Path, bool)]) -> Guest {
     let granted: Vec<_> = directories
@@ -88,12 +83,12 @@ fn first(guest: &mut Guest) -> Resource<Descriptor> {
 }
 
 async fn open(guest: &mut Guest, dir: &Resource<Descriptor>, path: &str) -> FsResult<Resource<Descriptor>> {
-    deadline(guest.open_at(same(dir), FOLLOW, path.into(), OpenFlags::empty(), READ)).await
+    within(guest.open_at(same(dir), FOLLOW, path.into(), OpenFlags::empty(), READ)).await
 }
 
 async fn read(guest: &mut Guest, dir: &Resource<Descriptor>, path: &str) -> Result<String, ErrorCode> {
     let fd = open(guest, dir, path).await.map_err(code)?;
-    let (bytes, _) = deadline(guest.read(same(&fd), 100, 0)).await.map_err(code)?;
+    let (bytes, _) = within(guest.read(same(&fd), 100, 0)).await.map_err(code)?;
     HostDescriptor::drop(guest, fd).unwrap();
     Ok(String::from_utf8(bytes).unwrap())
 }
@@ -173,17 +168,17 @@ async fn nothing_leads_out() {
             let denied = ErrorCode::NotPermitted;
             for (dir, path) in [(&dir, path), (&sub, from_sub.as_str())] {
                 assert_eq!(open(&mut guest, dir, path).await.map_err(code).err(), Some(denied), "open {path}");
-                let stat = deadline(guest.stat_at(same(dir), FOLLOW, path.into())).await;
+                let stat = within(guest.stat_at(same(dir), FOLLOW, path.into())).await;
                 assert_eq!(stat.map_err(code).err(), Some(denied), "stat {path}");
-                let hash = deadline(guest.metadata_hash_at(same(dir), FOLLOW, path.into())).await;
+                let hash = within(guest.metadata_hash_at(same(dir), FOLLOW, path.into())).await;
                 assert_eq!(hash.map_err(code).err(), Some(denied), "hash {path}");
                 let times = guest.set_times_at(same(dir), FOLLOW, path.into(), NewTimestamp::Now, NewTimestamp::Now);
-                assert_eq!(deadline(times).await.map_err(code).err(), Some(denied), "times {path}");
+                assert_eq!(within(times).await.map_err(code).err(), Some(denied), "times {path}");
             }
             if writable {
                 for flags in [OpenFlags::CREATE, OpenFlags::TRUNCATE, OpenFlags::CREATE | OpenFlags::TRUNCATE] {
                     let made = guest.open_at(same(&dir), FOLLOW, path.into(), flags, DescriptorFlags::WRITE);
-                    let error = deadline(made).await.map_err(code).err().unwrap();
+                    let error = within(made).await.map_err(code).err().unwrap();
                     assert!(
                         matches!(error, ErrorCode::NotPermitted | ErrorCode::IsDirectory),
                         "create {path}: {error:?}"
@@ -193,15 +188,15 @@ async fn nothing_leads_out() {
         }
         for path in ["../out/new", "folder/new", "parent/new", "/tmp/brine-new", "folder/", "..", "dangling/"] {
             let outcomes = [
-                deadline(guest.create_directory_at(same(&dir), path.into())).await.map_err(code),
-                deadline(guest.unlink_file_at(same(&dir), path.into())).await.map_err(code),
-                deadline(guest.remove_directory_at(same(&dir), path.into())).await.map_err(code),
-                deadline(guest.rename_at(same(&dir), "file".into(), same(&dir), path.into())).await.map_err(code),
-                deadline(guest.rename_at(same(&dir), path.into(), same(&dir), "moved".into())).await.map_err(code),
-                deadline(guest.link_at(same(&dir), PathFlags::empty(), path.into(), same(&dir), "linked".into()))
+                within(guest.create_directory_at(same(&dir), path.into())).await.map_err(code),
+                within(guest.unlink_file_at(same(&dir), path.into())).await.map_err(code),
+                within(guest.remove_directory_at(same(&dir), path.into())).await.map_err(code),
+                within(guest.rename_at(same(&dir), "file".into(), same(&dir), path.into())).await.map_err(code),
+                within(guest.rename_at(same(&dir), path.into(), same(&dir), "moved".into())).await.map_err(code),
+                within(guest.link_at(same(&dir), PathFlags::empty(), path.into(), same(&dir), "linked".into()))
                     .await
                     .map_err(code),
-                deadline(guest.symlink_at(same(&dir), "file".into(), path.into())).await.map_err(code),
+                within(guest.symlink_at(same(&dir), "file".into(), path.into())).await.map_err(code),
             ];
             for (index, outcome) in outcomes.iter().enumerate() {
                 assert!(outcome.is_err(), "{index} {path}");
@@ -210,7 +205,7 @@ async fn nothing_leads_out() {
         // Making a file through a link that leads out.
         let flags = OpenFlags::CREATE;
         let made = guest.open_at(same(&dir), FOLLOW, "dangling".into(), flags, DescriptorFlags::WRITE);
-        assert_eq!(deadline(made).await.map_err(code).err(), Some(ErrorCode::NotPermitted));
+        assert_eq!(within(made).await.map_err(code).err(), Some(ErrorCode::NotPermitted));
         assert_eq!(std::fs::read_dir(place.outside()).unwrap().count(), 1);
         assert_eq!(std::fs::read_to_string(place.outside().join("secret")).unwrap(), "secret");
         assert_eq!(std::fs::read_dir(place.folder.path()).unwrap().count(), 2);
@@ -231,29 +226,29 @@ async fn read_only_is_read_only() {
         (OpenFlags::CREATE | OpenFlags::EXCLUSIVE, DescriptorFlags::WRITE),
     ] {
         for path in ["file", "new"] {
-            let opened = deadline(guest.open_at(same(&dir), FOLLOW, path.into(), open, flags)).await;
+            let opened = within(guest.open_at(same(&dir), FOLLOW, path.into(), open, flags)).await;
             assert_eq!(opened.map(drop).map_err(code), denied);
         }
     }
     let fd = open(&mut guest, &dir, "file").await.unwrap();
     let sub = open(&mut guest, &dir, "sub").await.unwrap();
-    assert_eq!(deadline(guest.write(same(&fd), vec![1], 0)).await.map(drop).map_err(code), denied);
+    assert_eq!(within(guest.write(same(&fd), vec![1], 0)).await.map(drop).map_err(code), denied);
     assert_eq!(guest.write_via_stream(same(&fd), 0).map(drop).map_err(code), denied);
     assert_eq!(guest.append_via_stream(same(&fd)).map(drop).map_err(code), denied);
-    assert_eq!(deadline(guest.set_size(same(&fd), 0)).await.map_err(code), denied);
+    assert_eq!(within(guest.set_size(same(&fd), 0)).await.map_err(code), denied);
     let now = NewTimestamp::Now;
-    assert_eq!(deadline(guest.set_times(same(&fd), now, now)).await.map_err(code), denied);
-    assert_eq!(deadline(guest.set_times_at(same(&dir), FOLLOW, "file".into(), now, now)).await.map_err(code), denied);
+    assert_eq!(within(guest.set_times(same(&fd), now, now)).await.map_err(code), denied);
+    assert_eq!(within(guest.set_times_at(same(&dir), FOLLOW, "file".into(), now, now)).await.map_err(code), denied);
     for dir in [&dir, &sub] {
-        assert_eq!(deadline(guest.create_directory_at(same(dir), "new".into())).await.map_err(code), denied);
-        assert_eq!(deadline(guest.unlink_file_at(same(dir), "file".into())).await.map_err(code), denied);
-        assert_eq!(deadline(guest.symlink_at(same(dir), "file".into(), "new".into())).await.map_err(code), denied);
+        assert_eq!(within(guest.create_directory_at(same(dir), "new".into())).await.map_err(code), denied);
+        assert_eq!(within(guest.unlink_file_at(same(dir), "file".into())).await.map_err(code), denied);
+        assert_eq!(within(guest.symlink_at(same(dir), "file".into(), "new".into())).await.map_err(code), denied);
         let renamed = guest.rename_at(same(dir), "file".into(), same(dir), "new".into());
-        assert_eq!(deadline(renamed).await.map_err(code), denied);
+        assert_eq!(within(renamed).await.map_err(code), denied);
         let linked = guest.link_at(same(dir), PathFlags::empty(), "file".into(), same(dir), "new".into());
-        assert_eq!(deadline(linked).await.map_err(code), denied);
+        assert_eq!(within(linked).await.map_err(code), denied);
     }
-    assert_eq!(deadline(guest.remove_directory_at(same(&dir), "sub".into())).await.map_err(code), denied);
+    assert_eq!(within(guest.remove_directory_at(same(&dir), "sub".into())).await.map_err(code), denied);
     assert_eq!(std::fs::read_to_string(place.inside().join("file")).unwrap(), "inside");
 }
 
@@ -265,20 +260,20 @@ async fn one_directory_is_no_way_to_write_to_another() {
     let (writable, fixed) = (&directories[0].0, &directories[1].0);
     let denied = Err(ErrorCode::NotPermitted);
     let moved = guest.rename_at(same(fixed), "secret".into(), same(writable), "moved".into());
-    assert_eq!(deadline(moved).await.map_err(code), denied);
+    assert_eq!(within(moved).await.map_err(code), denied);
     let linked = guest.link_at(same(fixed), PathFlags::empty(), "secret".into(), same(writable), "linked".into());
-    assert_eq!(deadline(linked).await.map_err(code), denied);
+    assert_eq!(within(linked).await.map_err(code), denied);
     let moved = guest.rename_at(same(writable), "file".into(), same(fixed), "moved".into());
-    assert_eq!(deadline(moved).await.map_err(code), denied);
+    assert_eq!(within(moved).await.map_err(code), denied);
     // A directory granted as writable can be written.
     let flags = OpenFlags::CREATE | OpenFlags::TRUNCATE;
     let made = guest.open_at(same(writable), FOLLOW, "new".into(), flags, DescriptorFlags::WRITE);
-    let made = deadline(made).await.unwrap();
-    assert_eq!(deadline(guest.write(same(&made), b"new".to_vec(), 0)).await.unwrap(), 3);
-    deadline(guest.rename_at(same(writable), "new".into(), same(writable), "sub/newer".into())).await.unwrap();
+    let made = within(made).await.unwrap();
+    assert_eq!(within(guest.write(same(&made), b"new".to_vec(), 0)).await.unwrap(), 3);
+    within(guest.rename_at(same(writable), "new".into(), same(writable), "sub/newer".into())).await.unwrap();
     assert_eq!(std::fs::read_to_string(place.inside().join("sub/newer")).unwrap(), "new");
     let now = NewTimestamp::Now;
-    deadline(guest.set_times_at(same(writable), FOLLOW, "near".into(), now, NewTimestamp::NoChange)).await.unwrap();
+    within(guest.set_times_at(same(writable), FOLLOW, "near".into(), now, NewTimestamp::NoChange)).await.unwrap();
 }
 
 #[tokio::test]
@@ -293,12 +288,12 @@ async fn only_files_and_directories_are_opened() {
     let (dir, dev, proc) = (&directories[0].0, &directories[1].0, &directories[2].0);
     for flags in [READ, DescriptorFlags::WRITE, READ | DescriptorFlags::WRITE] {
         for (dir, path) in [(dir, "fifo"), (dir, "to-fifo"), (dir, "socket"), (dev, "null"), (dev, "tty")] {
-            let opened = deadline(guest.open_at(same(dir), FOLLOW, path.into(), OpenFlags::empty(), flags)).await;
+            let opened = within(guest.open_at(same(dir), FOLLOW, path.into(), OpenFlags::empty(), flags)).await;
             assert_eq!(opened.map(drop).map_err(code), Err(ErrorCode::NotPermitted), "{path}");
         }
     }
     let now = NewTimestamp::Now;
-    assert!(deadline(guest.set_times_at(same(dir), FOLLOW, "fifo".into(), now, now)).await.is_err());
+    assert!(within(guest.set_times_at(same(dir), FOLLOW, "fifo".into(), now, now)).await.is_err());
     // /proc has this process's memory as a file.
     for path in ["self/mem", "self/environ", "self/maps", "self/fd/0", "self/cwd/Cargo.toml", "self/root/etc/passwd"] {
         assert!(open(&mut guest, proc, path).await.is_err(), "{path}");
@@ -306,7 +301,7 @@ async fn only_files_and_directories_are_opened() {
     let own = format!("{}/mem", std::process::id());
     assert_eq!(open(&mut guest, proc, &own).await.map(drop).map_err(code), Err(ErrorCode::NotPermitted));
     // Their metadata can be read.
-    let stat = deadline(guest.stat_at(same(dir), FOLLOW, "fifo".into())).await.unwrap();
+    let stat = within(guest.stat_at(same(dir), FOLLOW, "fifo".into())).await.unwrap();
     assert_eq!(stat.type_, DescriptorType::Fifo);
 }
 
@@ -325,7 +320,7 @@ async fn the_whole_host_as_it_is() {
     // Links to files that a process has open are not followed.
     assert!(read(&mut guest, &root, &path("magic")).await.is_err());
     assert!(read(&mut guest, &root, "proc/self/mem").await.is_err());
-    let stat = deadline(guest.stat_at(same(&root), FOLLOW, path("own"))).await.unwrap();
+    let stat = within(guest.stat_at(same(&root), FOLLOW, path("own"))).await.unwrap();
     assert_eq!((stat.type_, stat.size), (DescriptorType::RegularFile, 6));
 }
 
@@ -378,17 +373,17 @@ async fn directories_are_listed_a_page_at_a_time() {
     let mut guest = guest(&[(&place.inside(), false)]);
     let dir = first(&mut guest);
     let sub = open(&mut guest, &dir, "sub").await.unwrap();
-    let stream = deadline(guest.read_directory(same(&sub))).await.unwrap();
+    let stream = within(guest.read_directory(same(&sub))).await.unwrap();
     let mut names = std::collections::BTreeSet::new();
-    while let Some(entry) = deadline(guest.read_directory_entry(Resource::new_borrow(stream.rep()))).await.unwrap() {
+    while let Some(entry) = within(guest.read_directory_entry(Resource::new_borrow(stream.rep()))).await.unwrap() {
         assert_eq!(entry.type_, DescriptorType::RegularFile);
         assert!(names.insert(entry.name));
     }
     assert_eq!(names.len(), 1_001);
     HostDirectoryEntryStream::drop(&mut guest, stream).unwrap();
-    let stream = deadline(guest.read_directory(same(&dir))).await.unwrap();
+    let stream = within(guest.read_directory(same(&dir))).await.unwrap();
     let mut kinds = Vec::new();
-    while let Some(entry) = deadline(guest.read_directory_entry(Resource::new_borrow(stream.rep()))).await.unwrap() {
+    while let Some(entry) = within(guest.read_directory_entry(Resource::new_borrow(stream.rep()))).await.unwrap() {
         kinds.push((entry.name, entry.type_));
     }
     assert!(kinds.contains(&("far".into(), DescriptorType::SymbolicLink)));
@@ -414,12 +409,12 @@ async fn open_files_are_bounded_however_they_are_held() {
         HostDescriptor::drop(&mut guest, fd).unwrap();
     }
     assert_eq!(end(open(&mut guest, &dir, "file").await), limit);
-    assert_eq!(end(deadline(guest.read_directory(same(&dir))).await), limit);
+    assert_eq!(end(within(guest.read_directory(same(&dir))).await), limit);
     for stream in streams {
         guest.table.delete(stream).unwrap();
     }
     for _ in 0..100 {
-        deadline(guest.read_directory(same(&dir))).await.unwrap();
+        within(guest.read_directory(same(&dir))).await.unwrap();
     }
     assert_eq!(end(open(&mut guest, &dir, "sub").await), limit);
 }
@@ -457,7 +452,7 @@ async fn stat(guest: &mut Guest, path: &str, follow: bool) -> Result<metadata::F
         }
     };
     tokio::select! {
-        outcome = deadline(metadata::Host::stat(guest, path.into(), follow)) => outcome.unwrap(),
+        outcome = within(metadata::Host::stat(guest, path.into(), follow)) => outcome.unwrap(),
         () = minion => unreachable!("it goes on"),
     }
 }

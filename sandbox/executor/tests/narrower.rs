@@ -9,7 +9,6 @@ use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use brine_executor::guest::Guest;
 use brine_sandbox_wire::{Directory, Limits};
@@ -27,10 +26,9 @@ const FOLLOW: PathFlags = PathFlags::SYMLINK_FOLLOW;
 const WRITE: DescriptorFlags = DescriptorFlags::WRITE;
 const NOW: NewTimestamp = NewTimestamp::Now;
 
-/// A deadline that is long enough for a busy machine.
-async fn deadline<T>(future: impl Future<Output = FsResult<T>>) -> Result<T, ErrorCode> {
-    let done = tokio::time::timeout(Duration::from_secs(60), future).await.expect("in time");
-    done.map_err(|error| error.downcast().unwrap())
+/// Waits for a result.
+async fn within<T>(future: impl Future<Output = FsResult<T>>) -> Result<T, ErrorCode> {
+    brine_kit::wait::within(future).await.map_err(|error| error.downcast().unwrap())
 }
 
 /// A folder in which directories are granted.
@@ -109,7 +107,7 @@ impl Attacker {
         open: OpenFlags,
         flags: DescriptorFlags,
     ) -> Result<Resource<Descriptor>, ErrorCode> {
-        deadline(self.guest.open_at(same(dir), FOLLOW, path.into(), open, flags)).await
+        within(self.guest.open_at(same(dir), FOLLOW, path.into(), open, flags)).await
     }
 
     /// Opens a directory to work from.
@@ -121,17 +119,17 @@ impl Attacker {
 
     async fn writes(&mut self, dir: &Resource<Descriptor>, path: &str, content: &str) -> Result<(), ErrorCode> {
         let file = self.open(dir, path, OpenFlags::CREATE | OpenFlags::TRUNCATE, WRITE).await?;
-        deadline(self.guest.write(same(&file), content.into(), 0)).await?;
+        within(self.guest.write(same(&file), content.into(), 0)).await?;
         HostDescriptor::drop(&mut self.guest, file).unwrap();
         Ok(())
     }
 
     async fn renames(&mut self, dir: &Resource<Descriptor>, from: &str, to: &str) -> Result<(), ErrorCode> {
-        deadline(self.guest.rename_at(same(dir), from.into(), same(dir), to.into())).await
+        within(self.guest.rename_at(same(dir), from.into(), same(dir), to.into())).await
     }
 
     async fn links(&mut self, dir: &Resource<Descriptor>, from: &str, to: &str) -> Result<(), ErrorCode> {
-        deadline(self.guest.link_at(same(dir), PathFlags::empty(), from.into(), same(dir), to.into())).await
+        within(self.guest.link_at(same(dir), PathFlags::empty(), from.into(), same(dir), to.into())).await
     }
 }
 
@@ -168,40 +166,40 @@ async fn what_is_in_it_is_not_changed_through_the_wider_one() {
             assert_eq!(opened.map(drop), Err(DENIED), "{path} {open:?} {flags:?}");
         }
         let guest = &mut attacker.guest;
-        let times = deadline(guest.set_times_at(same(&outer), FOLLOW, path.into(), NOW, NOW)).await;
+        let times = within(guest.set_times_at(same(&outer), FOLLOW, path.into(), NOW, NOW)).await;
         assert_eq!(times, Err(DENIED), "{path}");
         // The file can be read, and its handle permits nothing more.
         let file = attacker.open(&outer, path, OpenFlags::empty(), DescriptorFlags::READ).await.unwrap();
         let guest = &mut attacker.guest;
-        assert_eq!(deadline(guest.read(same(&file), 10, 0)).await.unwrap().0, b"kept", "{path}");
-        assert!(deadline(guest.write(same(&file), vec![1], 0)).await.is_err());
-        assert!(deadline(guest.set_size(same(&file), 0)).await.is_err());
-        assert!(deadline(guest.set_times(same(&file), NOW, NOW)).await.is_err());
+        assert_eq!(within(guest.read(same(&file), 10, 0)).await.unwrap().0, b"kept", "{path}");
+        assert!(within(guest.write(same(&file), vec![1], 0)).await.is_err());
+        assert!(within(guest.set_size(same(&file), 0)).await.is_err());
+        assert!(within(guest.set_times(same(&file), NOW, NOW)).await.is_err());
         assert!(guest.write_via_stream(same(&file), 0).is_err());
         assert!(guest.append_via_stream(same(&file)).is_err());
         HostDescriptor::drop(guest, file).unwrap();
     }
     for path in ["mid/inner", "mid/inner/", "to-inner", "to-inner/", "mid/inner/sub", "to-inner/sub/../."] {
         let guest = &mut attacker.guest;
-        let times = deadline(guest.set_times_at(same(&outer), FOLLOW, path.into(), NOW, NOW)).await;
+        let times = within(guest.set_times_at(same(&outer), FOLLOW, path.into(), NOW, NOW)).await;
         assert_eq!(times, Err(DENIED), "{path}");
         // A handle of the directory that was opened through the writable one.
         let handle = attacker.handle(&outer, path).await;
         assert_eq!(attacker.writes(&handle, "new", "x").await, Err(DENIED), "{path}");
         assert_eq!(attacker.writes(&handle, "file", "x").await, Err(DENIED), "{path}");
         let guest = &mut attacker.guest;
-        assert_eq!(deadline(guest.set_times(same(&handle), NOW, NOW)).await, Err(DENIED), "{path}");
-        assert_eq!(deadline(guest.create_directory_at(same(&handle), "new".into())).await, Err(DENIED), "{path}");
-        assert_eq!(deadline(guest.unlink_file_at(same(&handle), "file".into())).await, Err(DENIED), "{path}");
+        assert_eq!(within(guest.set_times(same(&handle), NOW, NOW)).await, Err(DENIED), "{path}");
+        assert_eq!(within(guest.create_directory_at(same(&handle), "new".into())).await, Err(DENIED), "{path}");
+        assert_eq!(within(guest.unlink_file_at(same(&handle), "file".into())).await, Err(DENIED), "{path}");
         HostDescriptor::drop(guest, handle).unwrap();
     }
     for inner in ["mid/inner", "to-inner", "to-mid/inner", "spare/../mid/inner"] {
         let guest = &mut attacker.guest;
         let new = format!("{inner}/new");
-        assert_eq!(deadline(guest.create_directory_at(same(&outer), new.clone())).await, Err(DENIED));
-        assert_eq!(deadline(guest.symlink_at(same(&outer), "file".into(), new.clone())).await, Err(DENIED));
-        assert_eq!(deadline(guest.unlink_file_at(same(&outer), format!("{inner}/file"))).await, Err(DENIED));
-        assert_eq!(deadline(guest.remove_directory_at(same(&outer), format!("{inner}/sub"))).await, Err(DENIED));
+        assert_eq!(within(guest.create_directory_at(same(&outer), new.clone())).await, Err(DENIED));
+        assert_eq!(within(guest.symlink_at(same(&outer), "file".into(), new.clone())).await, Err(DENIED));
+        assert_eq!(within(guest.unlink_file_at(same(&outer), format!("{inner}/file"))).await, Err(DENIED));
+        assert_eq!(within(guest.remove_directory_at(same(&outer), format!("{inner}/sub"))).await, Err(DENIED));
         assert_eq!(attacker.renames(&outer, "own", &new).await, Err(DENIED), "into it");
         assert_eq!(attacker.renames(&outer, "own", &format!("{inner}/file")).await, Err(DENIED), "over what is in it");
         assert_eq!(attacker.renames(&outer, &format!("{inner}/file"), "taken").await, Err(DENIED), "out of it");
@@ -234,11 +232,11 @@ async fn it_and_its_parents_stay_where_they_are() {
     }
     assert_eq!(attacker.renames(&mid, "inner", "moved").await, Err(DENIED));
     let moved = attacker.guest.rename_at(same(&mid), "inner".into(), same(&outer), "moved".into());
-    assert_eq!(deadline(moved).await, Err(DENIED));
+    assert_eq!(within(moved).await, Err(DENIED));
     for path in ["mid", "mid/inner", "to-mid/inner"] {
         let guest = &mut attacker.guest;
-        assert_eq!(deadline(guest.remove_directory_at(same(&outer), path.into())).await, Err(DENIED), "{path}");
-        assert_eq!(deadline(guest.unlink_file_at(same(&outer), path.into())).await, Err(DENIED), "{path}");
+        assert_eq!(within(guest.remove_directory_at(same(&outer), path.into())).await, Err(DENIED), "{path}");
+        assert_eq!(within(guest.unlink_file_at(same(&outer), path.into())).await, Err(DENIED), "{path}");
     }
     assert_eq!(place.inner(), before);
     // The module may change everything around it.
@@ -251,24 +249,21 @@ async fn it_and_its_parents_stay_where_they_are() {
     attacker.links(&outer, "own", "mid/linked").await.unwrap();
     attacker.renames(&outer, "to-mid", "elsewhere").await.unwrap();
     let guest = &mut attacker.guest;
-    deadline(guest.create_directory_at(same(&outer), "made/".into())).await.unwrap();
-    deadline(guest.symlink_at(same(&outer), "own".into(), "mid/link".into())).await.unwrap();
-    deadline(guest.set_times_at(same(&outer), FOLLOW, "mid".into(), NOW, NOW)).await.unwrap();
-    deadline(guest.unlink_file_at(same(&outer), "mid/linked".into())).await.unwrap();
-    deadline(guest.remove_directory_at(same(&outer), "made".into())).await.unwrap();
+    within(guest.create_directory_at(same(&outer), "made/".into())).await.unwrap();
+    within(guest.symlink_at(same(&outer), "own".into(), "mid/link".into())).await.unwrap();
+    within(guest.set_times_at(same(&outer), FOLLOW, "mid".into(), NOW, NOW)).await.unwrap();
+    within(guest.unlink_file_at(same(&outer), "mid/linked".into())).await.unwrap();
+    within(guest.remove_directory_at(same(&outer), "made".into())).await.unwrap();
     assert_eq!(std::fs::read_to_string(place.path("outer/mid/link")).ok(), None, "it leads to mid/own");
     assert_eq!(std::fs::read_to_string(place.path("outer/own")).unwrap(), "mine");
     // The errors are the usual ones.
     for (path, code) in [("none/x", ErrorCode::NoEntry), ("own/x", ErrorCode::NotDirectory), ("../x", DENIED)] {
         assert_eq!(attacker.writes(&outer, path, "x").await, Err(code), "{path}");
         let made = attacker.guest.create_directory_at(same(&outer), path.into());
-        assert_eq!(deadline(made).await, Err(code), "{path}");
+        assert_eq!(within(made).await, Err(code), "{path}");
     }
-    assert_eq!(deadline(attacker.guest.create_directory_at(same(&outer), "mid".into())).await, Err(ErrorCode::Exist));
-    assert_eq!(
-        deadline(attacker.guest.unlink_file_at(same(&outer), "own/".into())).await,
-        Err(ErrorCode::NotDirectory)
-    );
+    assert_eq!(within(attacker.guest.create_directory_at(same(&outer), "mid".into())).await, Err(ErrorCode::Exist));
+    assert_eq!(within(attacker.guest.unlink_file_at(same(&outer), "own/".into())).await, Err(ErrorCode::NotDirectory));
     // Nothing that was opened on the way stays open: there is room for 254 files.
     for _ in 0..150 {
         attacker.renames(&outer, "own", "own-too").await.unwrap();
@@ -285,8 +280,8 @@ async fn what_is_missing_of_it_is_not_made_by_the_module() {
     let outer = attacker.directory("outer");
     for path in ["spare/late", "spare/late/", "spare/LATE", "spare/../spare/late"] {
         let guest = &mut attacker.guest;
-        assert_eq!(deadline(guest.create_directory_at(same(&outer), path.into())).await, Err(DENIED), "{path}");
-        assert!(deadline(guest.symlink_at(same(&outer), "../full".into(), path.into())).await.is_err(), "{path}");
+        assert_eq!(within(guest.create_directory_at(same(&outer), path.into())).await, Err(DENIED), "{path}");
+        assert!(within(guest.symlink_at(same(&outer), "../full".into(), path.into())).await.is_err(), "{path}");
         assert!(attacker.writes(&outer, path, "x").await.is_err(), "{path}");
         assert_eq!(attacker.renames(&outer, "full", path).await, Err(DENIED), "{path}");
     }
@@ -314,7 +309,7 @@ async fn a_file_or_a_link_in_its_place_is_as_narrow() {
         assert_eq!(attacker.links(&outer, path, "linked").await, Err(DENIED), "{path}");
         assert_eq!(attacker.renames(&outer, path, "moved").await, Err(DENIED), "{path}");
         assert_eq!(attacker.renames(&outer, "full/inner/file", path).await, Err(DENIED), "{path}");
-        assert_eq!(deadline(attacker.guest.unlink_file_at(same(&outer), path.into())).await, Err(DENIED), "{path}");
+        assert_eq!(within(attacker.guest.unlink_file_at(same(&outer), path.into())).await, Err(DENIED), "{path}");
     }
     attacker.writes(&outer, "full/inner/file", "x").await.unwrap();
     assert_eq!(std::fs::read_to_string(place.path("outer/own")).unwrap(), "own");

@@ -8,8 +8,10 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::process::{Command, Stdio};
 
+use brine_kit::files::file;
+use brine_kit::wat::wasm;
 use brine_sandbox_wire::{FromExecutor, Sha256Hex, ToExecutor, frame};
-use common::{Executor, PING, assert_failed, bare, command, compile, returned};
+use common::{Executor, assert_failed, bare, command, compile, pings, returned};
 use serde_json::json;
 
 fn output(stdin: impl Into<Stdio>, args: &[&str]) -> (Option<i32>, String) {
@@ -22,7 +24,7 @@ fn output(stdin: impl Into<Stdio>, args: &[&str]) -> (Option<i32>, String) {
 fn without_the_minion_it_says_so() {
     let datagram: OwnedFd = UnixDatagram::pair().unwrap().0.into();
     let udp: OwnedFd = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().into();
-    for stdin in [Stdio::null(), datagram.into(), udp.into(), common::file(b"").into()] {
+    for stdin in [Stdio::null(), datagram.into(), udp.into(), file(b"").into()] {
         let (code, said) = output(stdin, &[]);
         assert_eq!(code, Some(64));
         assert!(said.starts_with("brine-executor: fd 0 is not the minion's socket: "), "{said}");
@@ -72,7 +74,7 @@ async fn malformed_frames_end_it_cleanly() {
         let child = command(OwnedFd::from(there)).spawn().unwrap();
         std::io::Write::write_all(&mut here, &bytes).unwrap();
         let end = tokio::task::spawn_blocking(move || child.wait_with_output().unwrap());
-        let output = common::deadline(end).await.unwrap();
+        let output = brine_kit::wait::within(end).await.unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(65), "{said}");
         assert!(said.starts_with(&format!("brine-executor: {text}")) && said.lines().count() == 1, "{said}");
@@ -97,11 +99,11 @@ async fn a_call_number_used_twice_ends_it() {
 #[tokio::test]
 async fn only_code_of_this_engine_is_taken() {
     let mut executor = Executor::start().await;
-    let code = compile(PING);
-    let wasm = wat::parse_str(PING).unwrap();
+    let code = compile(&pings());
+    let component = wasm(pings());
     let without_epochs = wasmtime::Engine::new(brine_engine::config().epoch_interruption(false)).unwrap();
     let other_memory = wasmtime::Engine::new(brine_engine::config().memory_reservation(1 << 20)).unwrap();
-    let core = brine_engine::engine().unwrap().precompile_module(&wat::parse_str("(module)").unwrap()).unwrap();
+    let core = brine_engine::engine().unwrap().precompile_module(&wasm("(module)")).unwrap();
     let mut other_version = code.clone();
     // The length of the frame, and "48".
     let version = other_version.windows(3).position(|text| text == b"\x0248").unwrap();
@@ -109,12 +111,12 @@ async fn only_code_of_this_engine_is_taken() {
     let cases: [(&str, Vec<u8>); 10] = [
         ("empty", vec![]),
         ("text", b"(component)".to_vec()),
-        ("the wasm itself", wasm.clone()),
+        ("the wasm itself", component.clone()),
         ("garbage", vec![0x5a; 10_000]),
         ("an ELF header", b"\x7fELF\x02\x01\x01".to_vec()),
         ("cut short", code[..code.len() / 2].to_vec()),
-        ("no epochs", without_epochs.precompile_component(&wasm).unwrap()),
-        ("other memory", other_memory.precompile_component(&wasm).unwrap()),
+        ("no epochs", without_epochs.precompile_component(&component).unwrap()),
+        ("other memory", other_memory.precompile_component(&component).unwrap()),
         ("a core module", core),
         ("another version", other_version.clone()),
     ];
@@ -125,7 +127,7 @@ async fn only_code_of_this_engine_is_taken() {
     }
     let error = executor.load_code(&other_version).await.unwrap_err();
     assert!(error.contains("38"), "{error}");
-    let error = executor.load_code(&without_epochs.precompile_component(&wasm).unwrap()).await.unwrap_err();
+    let error = executor.load_code(&without_epochs.precompile_component(&component).unwrap()).await.unwrap_err();
     assert!(error.contains("epoch interruption"), "{error}");
     executor.still_works().await;
 }
@@ -133,13 +135,13 @@ async fn only_code_of_this_engine_is_taken() {
 #[tokio::test]
 async fn loading_again_replaces_and_a_failed_load_leaves_nothing() {
     let mut executor = Executor::start().await;
-    let module = executor.load(PING).await;
+    let module = executor.load(&pings()).await;
     let load = ToExecutor::Load { module, name: "test".into(), imports_granted: None };
-    executor.sender.send_with_file(&load, common::file(b"garbage").into()).await.unwrap();
+    executor.sender.send_with_file(&load, file(b"garbage").into()).await.unwrap();
     assert!(matches!(executor.next().await, FromExecutor::LoadFailed { .. }));
     let outcome = executor.call(module, "ping", &json!([]), &json!({})).await;
     assert_failed(&outcome, brine_sandbox_wire::FailKind::Unknown, &format!("no module {module} is loaded"));
-    executor.sender.send_with_file(&load, common::file(&compile(PING)).into()).await.unwrap();
+    executor.sender.send_with_file(&load, file(&compile(&pings())).into()).await.unwrap();
     assert!(matches!(executor.next().await, FromExecutor::Loaded { .. }));
     let outcome = executor.call(module, "ping", &json!([]), &json!({})).await;
     assert_eq!(returned(&outcome), json!(true));

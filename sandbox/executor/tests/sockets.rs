@@ -2,12 +2,14 @@
 #![allow(clippy::unwrap_used, reason = "it is test code")]
 #![allow(clippy::disallowed_methods, reason = "the test listens")]
 
+mod alone;
+
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::time::Duration;
 
 use brine_executor::guest::Guest;
 use brine_executor::line::Line;
+use brine_kit::wait::within;
 use brine_sandbox_wire::{
     ByteBuf, DirectGrants, FromExecutor, HostError, HostOp, JobContext, Limits, NetworkOp, NetworkRule, Run, Sha256Hex,
 };
@@ -21,26 +23,10 @@ use wasmtime_wasi::p2::bindings::sockets::udp_create_socket::Host as _;
 use wasmtime_wasi::p2::{SocketError, SocketResult, TcpSocket};
 use wasmtime_wasi::sockets::WasiSocketsView;
 
-/// A deadline that is long enough for a busy machine.
-async fn deadline<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(60), future).await.expect("in time")
-}
-
 fn guest(rules: &[(&str, u16)]) -> Guest {
     let network =
         rules.iter().map(|(host, port)| NetworkRule { host: (*host).to_owned(), ports: (*port, *port) }).collect();
-    let mut run = Run {
-        call: 1,
-        module: Sha256Hex::from([0; 32]),
-        function: "f".into(),
-        args: vec![0x90],
-        kwargs: vec![0x80],
-        context: JobContext::default(),
-        limits: Limits::default(),
-        imports_granted: Vec::new(),
-        direct: DirectGrants { network, ..DirectGrants::default() },
-    };
-    Guest::new(Arc::new(Line::new(1, 1 << 16, 1_000)), &"deploy".into(), &mut run)
+    alone::connecting("deploy", Limits::default(), network)
 }
 
 fn same<T: 'static>(resource: &Resource<T>) -> Resource<T> {
@@ -60,7 +46,7 @@ async fn connect(guest: &mut Guest, to: SocketAddr) -> Result<Resource<TcpSocket
     let socket = socket(guest, to).map_err(code)?;
     let network = guest.sockets().instance_network().unwrap();
     guest.sockets().start_connect(same(&socket), network, IpSocketAddress::from(to)).map_err(code)?;
-    deadline(async {
+    within(async {
         loop {
             match guest.sockets().finish_connect(same(&socket)).map_err(code) {
                 Err(ErrorCode::WouldBlock) => tokio::task::yield_now().await,
@@ -116,7 +102,7 @@ async fn nothing_without_a_grant() {
 async fn nobody_listens_and_there_is_no_udp() {
     let mut guest = guest(&[("127.0.0.1", 80), ("0.0.0.0", 80)]);
     for family in [IpAddressFamily::Ipv4, IpAddressFamily::Ipv6] {
-        let made = deadline(guest.sockets().create_udp_socket(family)).await;
+        let made = within(guest.sockets().create_udp_socket(family)).await;
         assert_eq!(made.map(drop).map_err(code), Err(ErrorCode::AccessDenied));
     }
     let network = guest.sockets().instance_network().unwrap();
@@ -124,16 +110,16 @@ async fn nobody_listens_and_there_is_no_udp() {
         let socket = guest.create_tcp_socket(IpAddressFamily::Ipv4).unwrap();
         let address: SocketAddr = address.parse().unwrap();
         let mut view = guest.sockets();
-        let bound = deadline(view.start_bind(same(&socket), same(&network), address.into())).await;
+        let bound = within(view.start_bind(same(&socket), same(&network), address.into())).await;
         assert_eq!(bound.map_err(code), Err(ErrorCode::AccessDenied), "{address}");
     }
     // The operations that precede connecting are allowed and do not permit listening.
     let socket = guest.create_tcp_socket(IpAddressFamily::Ipv4).unwrap();
     let address: SocketAddr = "0.0.0.0:0".parse().unwrap();
     let mut view = guest.sockets();
-    deadline(view.start_bind(same(&socket), network, address.into())).await.unwrap();
+    within(view.start_bind(same(&socket), network, address.into())).await.unwrap();
     view.finish_bind(same(&socket)).unwrap();
-    assert_eq!(deadline(view.start_listen(socket)).await.map_err(code), Err(ErrorCode::AccessDenied));
+    assert_eq!(within(view.start_listen(socket)).await.map_err(code), Err(ErrorCode::AccessDenied));
 }
 
 /// Looks a name up with this reply of the minion.

@@ -3,7 +3,7 @@
 mod common;
 
 use brine_sandbox_wire::{FailKind, Limits, LogLevel};
-use common::{Executor, assert_failed, returned};
+use common::{Executor, STREAMS, assert_failed, returned};
 use serde_json::{Value, json};
 
 #[tokio::test]
@@ -89,16 +89,7 @@ fn printer(stream: &str, text: &str, times: u32) -> String {
     let text: String = text.bytes().map(|byte| format!("\\{byte:02x}")).collect();
     format!(
         r#"(component
-            (import "wasi:io/error@0.2.0" (instance $error (export "error" (type (sub resource)))))
-            (alias export $error "error" (type $error-type))
-            (import "wasi:io/streams@0.2.0" (instance $streams
-                (export "output-stream" (type $stream (sub resource)))
-                (alias outer 1 $error-type (type $error'))
-                (export "error" (type $error (eq $error')))
-                (type $failure' (variant (case "last-operation-failed" (own $error)) (case "closed")))
-                (export "stream-error" (type $failure (eq $failure')))
-                (export "[method]output-stream.blocking-write-and-flush" (func
-                    (param "self" (borrow $stream)) (param "contents" (list u8)) (result (result (error $failure)))))))
+            {STREAMS}
             (alias export $streams "output-stream" (type $stream))
             (import "wasi:cli/{stream}@0.2.0" (instance $cli
                 (alias outer 1 $stream (type $stream'))

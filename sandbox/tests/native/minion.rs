@@ -3,15 +3,19 @@
 use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixListener;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use brine_protocol::value::from_json;
+use brine_kit::files::set_mode;
+use brine_kit::process::{lives, proc, resident, status};
+use brine_kit::wait::{until, wait_for, within};
+use brine_kit::wat::{component, wasm};
+use brine_kit_sandbox::job;
 use brine_sandbox::{
     Broker, Caller, HostError, HostOp, JobContext, JobOutcome, Limits, LogLevel, Policy, Restarts, Sandbox,
     SandboxConfig, Settings,
@@ -24,8 +28,6 @@ use serde_json::json;
 use crate::attacks::{ALL, Facts};
 use crate::{attacker, floods};
 
-/// A deadline far beyond the duration of every step, even on a busy machine.
-const DEADLINE: Duration = Duration::from_secs(60);
 /// Memory that the minion may keep after all floods together.
 const KEPT: u64 = 64 << 20;
 
@@ -70,10 +72,6 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(future)
 }
 
-async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(DEADLINE, future).await.unwrap_or_else(|_| panic!("{what} did not happen in time"))
-}
-
 /// A broker that counts calls and log lines.
 #[derive(Default)]
 struct Counting {
@@ -95,39 +93,15 @@ impl Broker for Counting {
     }
 }
 
-/// Returns a program beside the tests or in `BRINE_LIB`, and builds it if it does not exist.
-fn program(name: &str) -> PathBuf {
-    let own = std::env::current_exe().unwrap();
-    let folder =
-        std::env::var_os("BRINE_LIB").map_or_else(|| own.ancestors().nth(2).unwrap().to_owned(), PathBuf::from);
-    let path = folder.join(name);
-    if !path.exists() {
-        let built = Command::new(env!("CARGO")).args(["build", "-p", name]).status().unwrap();
-        assert!(built.success() && path.exists(), "{} is missing; `make build` makes it", path.display());
-    }
-    path
-}
-
 fn config(dir: &Path, policy: &serde_json::Value) -> SandboxConfig {
-    let standard_dir = dir.join("standard");
-    std::fs::create_dir_all(&standard_dir).unwrap();
     SandboxConfig {
         executor: std::env::current_exe().unwrap(),
-        compiler: program("brine-compiler"),
-        cache_dir: dir.join("cache"),
-        standard_dir,
-        modules_dir: dir.join("modules"),
         settings: Settings {
             limits: Limits { wall_ms: 20_000, ..Limits::default() },
-            policy: Settings::read(&from_json(policy))
-                .map_or_else(|error| panic!("{error}"), |settings| settings.policy),
-            max_running: 8,
-            max_waiting: 0,
-            max_queued: 8,
-            total_memory: 4 << 30,
-            executor_idle: DEADLINE,
-            ..Settings::default()
+            policy: brine_kit_sandbox::policy(policy),
+            ..brine_kit_sandbox::settings()
         },
+        ..brine_kit_sandbox::config(dir)
     }
 }
 
@@ -139,24 +113,17 @@ async fn start(config: SandboxConfig, broker: Arc<Counting>) -> Arc<Sandbox> {
 
 /// Returns a component with one function and these imports.
 fn module(function: &str, imports: &str) -> Vec<u8> {
-    let kebab = function.replace('_', "-");
-    wat::parse_str(format!(
-        r#"(component {imports}
-            (core module $m (func (export "f") (result i32) i32.const 1))
-            (core instance $i (instantiate $m))
-            (func (export "{kebab}") (result bool) (canon lift (core func $i "f"))))"#
+    let name = function.replace('_', "-");
+    wasm(component(
+        imports,
+        &format!(r#"(func (export "{name}") (result i32) i32.const 1)"#),
+        &[(&name, "(result bool)")],
     ))
-    .unwrap()
 }
 
 async fn run(sandbox: &Sandbox, fun: &str, facts: &str) -> JobOutcome {
-    let job = JobContext {
-        jid: "20261120000000000001".into(),
-        function: fun.into(),
-        user: facts.into(),
-        ..Default::default()
-    };
-    within(fun, sandbox.run(job, fun, vec![], vec![])).await
+    let job = JobContext { user: facts.to_owned(), ..job("20261120000000000001", fun) };
+    within(sandbox.run(job, fun, vec![], vec![])).await
 }
 
 /// The targets of the attacks. They exist while this value lives.
@@ -171,7 +138,7 @@ struct Targets {
 /// Makes targets that every user may access, so that only the walls deny access.
 fn targets() -> Targets {
     let dir = tempfile::tempdir().unwrap();
-    let open = |path: &Path, mode| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    let open = |path: &Path, mode| set_mode(path, mode);
     open(dir.path(), 0o777);
     let root = dir.path().canonicalize().unwrap();
     for name in ["outside", "ro", "rw"] {
@@ -229,14 +196,13 @@ fn attack(targets: &Targets, grants: &serde_json::Value, imports: &str) -> BTree
 
 /// Checks the walls that are visible from outside.
 fn as_the_kernel_says(pid: u32, writes: bool) {
-    let read = |name: &str| std::fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap();
-    let status = read("status");
-    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().to_owned();
+    let read = |name: &str| proc(pid, name).unwrap();
+    let field = |name: &str| status(pid, name).unwrap();
     assert_eq!(
-        (field("NoNewPrivs:").as_str(), field("Seccomp:").as_str(), field("Seccomp_filters:").as_str()),
+        (field("NoNewPrivs").as_str(), field("Seccomp").as_str(), field("Seccomp_filters").as_str()),
         ("1", "2", "2")
     );
-    for set in ["CapInh:", "CapPrm:", "CapEff:", "CapAmb:"] {
+    for set in ["CapInh", "CapPrm", "CapEff", "CapAmb"] {
         assert_eq!(field(set), "0000000000000000", "{set}");
     }
     assert_eq!(read("oom_score_adj").trim(), "500");
@@ -256,8 +222,8 @@ fn as_the_kernel_says(pid: u32, writes: bool) {
     // An executor with a writable directory has no limit on file sizes.
     assert_eq!(hard("Max file size"), if writes { "unlimited" } else { "268435456" });
     if rustix::process::geteuid().is_root() {
-        assert_eq!((field("Groups:").as_str(), hard("Max processes").as_str()), ("", "4096"));
-        assert_eq!(field("Gid:"), ["61166"; 4].join("\t"));
+        assert_eq!((field("Groups").as_str(), hard("Max processes").as_str()), ("", "4096"));
+        assert_eq!(field("Gid"), ["61166"; 4].join("\t"));
     }
 }
 
@@ -361,12 +327,6 @@ fn compiler() {
     expect(&results, &[("use what the minion had open", "EBADF")]);
 }
 
-fn resident() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
-}
-
 fn open_files() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
 }
@@ -379,7 +339,7 @@ fn floods() {
             "*": { "grains": true },
             "good": { "filesystem": { good_dir.to_str().unwrap(): "ro" } },
         } });
-        std::fs::set_permissions(&good_dir, std::fs::Permissions::from_mode(0o755)).unwrap();
+        set_mode(&good_dir, 0o755);
         let mut config = config(home.path(), &policy);
         config.settings.limits.wall_ms = 5_000;
         let broker = Arc::new(Counting::default());
@@ -392,7 +352,7 @@ fn floods() {
             sandbox.install(&format!("m_{name}"), &module(name, grains), None, "base").await.unwrap();
         }
         assert!(run(&sandbox, "good.ping", "").await.success);
-        let (memory, files) = (resident(), open_files());
+        let (memory, files) = (resident(std::process::id()), open_files());
         for (name, breaks) in floods::ALL {
             let (flood, pids) = (format!("m_{name}.{name}"), sandbox.executor_pids());
             let flooding = {
@@ -420,11 +380,10 @@ fn floods() {
                 let stopped = text.contains("did not end within its wall clock limit");
                 assert!(!outcome.success && (died || stopped), "{flood}: {outcome:?}");
                 // A new executor replaces the broken one.
-                let began = Instant::now();
-                while sandbox.executor_pids().len() < 2 || sandbox.executor_pids() == pids {
-                    assert!(began.elapsed() < DEADLINE, "no executor after {flood}");
-                    tokio::time::sleep(Duration::from_millis(5)).await;
-                }
+                until(&format!("an executor after {flood}"), || {
+                    sandbox.executor_pids().len() >= 2 && sandbox.executor_pids() != pids
+                })
+                .await;
             } else {
                 assert!(!died, "{flood}: {outcome:?}");
                 assert_eq!(sandbox.executor_pids(), pids, "{flood}");
@@ -437,7 +396,7 @@ fn floods() {
         assert!(broker.bytes.load(Ordering::Relaxed) as u64 <= limits.log + 1_000);
         assert!(broker.calls.load(Ordering::Relaxed) <= limits.host_calls as usize);
         sandbox.shutdown().await;
-        let (kept, left) = (resident().saturating_sub(memory), open_files());
+        let (kept, left) = (resident(std::process::id()).saturating_sub(memory), open_files());
         let asked = broker.calls.load(Ordering::Relaxed);
         println!("  the minion kept {} KiB and {left} of {files} files; it was asked {asked} times", kept >> 10);
         assert!(kept < KEPT, "the minion kept {kept} bytes");
@@ -475,17 +434,13 @@ fn dies_with_the_minion() {
         .unwrap();
     let mut line = String::new();
     std::io::BufRead::read_line(&mut std::io::BufReader::new(minion.stdout.take().unwrap()), &mut line).unwrap();
-    let executor = format!("/proc/{}/stat", line.trim());
-    let parent = std::fs::read_to_string(&executor).unwrap();
+    let executor = line.trim();
+    let parent = proc(executor, "stat").unwrap();
     assert!(parent.contains(&format!(" {} ", minion.id())), "{parent}");
     minion.kill().unwrap();
     minion.wait().unwrap();
-    let began = Instant::now();
     // The process is gone, or a zombie that its new parent has not reaped.
-    while std::fs::read_to_string(&executor).is_ok_and(|stat| !stat.contains(") Z ")) {
-        assert!(began.elapsed() < DEADLINE, "the executor lives on");
-        std::thread::yield_now();
-    }
+    wait_for("the executor's end", || (!lives(executor)).then_some(()));
 }
 
 fn required() {
@@ -498,7 +453,7 @@ fn required() {
         sandbox.shutdown().await;
         if rustix::process::geteuid().is_root() {
             let policy = json!({ "modules": { "probe": { "user": "root", "filesystem": { "/etc": "ro" } } } });
-            config.settings.policy = Settings::read(&from_json(&policy)).unwrap().policy;
+            config.settings.policy = brine_kit_sandbox::policy(&policy);
             let sandbox = Sandbox::start(config.clone(), Arc::new(Counting::default())).await.unwrap();
             let reaches = r#"(import "brine:host/metadata@1.0.0" (instance (export "f" (func))))"#;
             sandbox.install("probe", &module("ping", reaches), None, "base").await.unwrap();
@@ -546,8 +501,7 @@ fn as_root() {
         let mut seen = Vec::new();
         for (pid, direct, walls) in sandbox.walls() {
             assert_eq!(walls.lacking(), ["it runs as root"]);
-            let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-            let rights = status.lines().find_map(|line| line.strip_prefix("CapPrm:\t")).unwrap().to_owned();
+            let rights = status(pid, "CapPrm").unwrap();
             seen.push((direct.directories.first().map(|directory| directory.writable), rights));
         }
         seen.sort();
@@ -575,7 +529,7 @@ fn from_a_private_folder() {
         let mut config = config(home.path(), &json!({}));
         let private = home.path().join("private");
         std::fs::create_dir(&private).unwrap();
-        std::fs::set_permissions(&private, std::fs::Permissions::from_mode(0o700)).unwrap();
+        set_mode(&private, 0o700);
         let program = private.join("executor");
         std::fs::copy(&config.executor, &program).unwrap();
         config.executor = program.clone();
@@ -584,7 +538,7 @@ fn from_a_private_folder() {
         assert!(run(&sandbox, "probe.ping", "").await.success);
         assert_eq!(sandbox.walls()[0].2.lacking(), [""; 0]);
         sandbox.shutdown().await;
-        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).unwrap();
+        set_mode(&program, 0o700);
         let refused = Sandbox::start(config, Arc::new(Counting::default())).await.err().unwrap().to_string();
         let program = program.display();
         let expect = format!(

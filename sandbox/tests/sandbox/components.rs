@@ -1,14 +1,6 @@
-//! Minimal components.
+//! Components that ask for something.
 
-/// `number() -> u32` returns this number.
-pub(crate) fn number(n: u32) -> String {
-    format!(
-        r#"(component
-            (core module $m (func (export "number") (result i32) i32.const {n}))
-            (core instance $i (instantiate $m))
-            (func (export "number") (result u32) (canon lift (core func $i "number"))))"#
-    )
-}
+use brine_kit::wat::{component, number_with};
 
 /// `nap(ns: u64)` sleeps by WASI's clock; `number() -> u32` returns 5.
 pub(crate) const NAPS: &str = r#"(component
@@ -89,28 +81,7 @@ pub(crate) fn calls() -> String {
 
 /// A component that imports one function of an interface and exports `number`.
 pub(crate) fn importing(interface: &str) -> String {
-    format!(
-        r#"(component
-            (import "{interface}" (instance (export "f" (func))))
-            (core module $m (func (export "number") (result i32) i32.const 1))
-            (core instance $i (instantiate $m))
-            (func (export "number") (result u32) (canon lift (core func $i "number"))))"#
-    )
-}
-
-/// Nested components, each level instantiated `width` times: from a few hundred bytes the engine's translation makes
-/// `width` to the power of `levels` instances.
-pub(crate) fn nested(width: usize, levels: usize) -> String {
-    let mut inner =
-        r#"(component $c0 (core module $m (func (export "f"))) (core instance (instantiate $m)))"#.to_owned();
-    for level in 1..=levels {
-        let instances = format!("(instance (instantiate $c{}))", level - 1).repeat(width);
-        inner = format!("(component $c{level} {inner} {instances})");
-    }
-    let number = r#"(core module $n (func (export "number") (result i32) i32.const 1))
-        (core instance $i (instantiate $n))
-        (func (export "number") (result u32) (canon lift (core func $i "number")))"#;
-    format!("(component {inner} (instance (instantiate $c{levels})) {number})")
+    number_with(&format!(r#"(import "{interface}" (instance (export "f" (func))))"#), 1)
 }
 
 /// A function with many small loops over many locals: quadratic work for an optimising compiler.
@@ -122,10 +93,6 @@ pub(crate) fn loops(count: usize) -> String {
             format!("(loop $l{n} (local.set {local} (i32.add (local.get {local}) (i32.const 1))) (br_if $l{n} (local.get {local})))")
         })
         .collect();
-    format!(
-        r#"(component
-            (core module $m (func (export "number") (result i32) (local {locals}) {body} (local.get 0)))
-            (core instance $i (instantiate $m))
-            (func (export "number") (result u32) (canon lift (core func $i "number"))))"#
-    )
+    let core = format!(r#"(func (export "number") (result i32) (local {locals}) {body} (local.get 0))"#);
+    component("", &core, &[("number", "(result u32)")])
 }

@@ -4,13 +4,16 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use brine_kit::wait::{until, within};
+use brine_kit::wat::{number, wasm};
+use brine_kit_sandbox::job;
 use brine_sandbox::{JobContext, Sandbox};
 use futures_util::future::join_all;
 use rmpv::Value;
 use serde_json::json;
 
-use crate::components::{ASKS, NAPS, calls, number};
-use crate::support::{Home, call, failure, job, until, wasm, within};
+use crate::components::{ASKS, NAPS, calls};
+use crate::support::{Home, call, failure};
 
 const PINGS: usize = 40;
 /// On an idle machine 99 of 100 short jobs take less than 250 ms. This allows for a busy one; the crowds last much
@@ -66,7 +69,7 @@ impl Crowd {
         let over = self.0.iter().filter(|job| job.is_finished()).count();
         assert!(over <= self.0.len() / 2, "{over} of the crowd had ended");
         sandbox.kill("crowd");
-        within("the crowd's end", join_all(self.0)).await;
+        within(join_all(self.0)).await;
         until("the end of what it called", || sandbox.instances() == 0).await;
     }
 }
@@ -84,7 +87,7 @@ async fn jobs_that_wait_in_the_host_hold_no_turn() {
     sandbox.install("mine", &wasm(ASKS), None, "base").await.unwrap();
     let hanging = crowd(&sandbox, 40, |_| fun("mine.ask"));
     for _ in 0..40 {
-        within("all of them in the host", grip.arrived.recv()).await.unwrap();
+        within(grip.arrived.recv()).await.unwrap();
     }
     hanging.beside("jobs that hang", &sandbox).await;
     // More jobs than may even wait: the surplus is refused with a clear message, and a short job still runs.
@@ -113,7 +116,7 @@ async fn jobs_that_sleep_hold_no_turn() {
     // Forty-five naps with sixteen turns take as long as one nap, not as three.
     let began = Instant::now();
     let naps = crowd(&sandbox, 45, |_| nap(3));
-    for outcome in within("their ends", join_all(naps.0)).await {
+    for outcome in within(join_all(naps.0)).await {
         assert!(outcome.unwrap().success);
     }
     assert!(began.elapsed() < Duration::from_secs(9), "{:?}", began.elapsed());
@@ -149,7 +152,7 @@ async fn jobs_that_hold_memory_leave_room_for_small_ones() {
     let holding = crowd(&sandbox, 60, |_| fun("mine.ask"));
     // Fourteen jobs of 64 MiB; the rest is reserved for small ones.
     for _ in 0..14 {
-        within("a holder", grip.arrived.recv()).await.unwrap();
+        within(grip.arrived.recv()).await.unwrap();
     }
     holding.beside("jobs that hold memory", &sandbox).await;
     // All of them stayed within the total.
@@ -212,18 +215,18 @@ async fn a_function_that_was_small_waits_for_the_memory_that_it_needs() {
     let holds = ASKS.replace(r#"(memory (export "memory") 1)"#, r#"(memory (export "memory") 960)"#);
     sandbox.install("mine", &wasm(&holds), None, "base").await.unwrap();
     let grow = |pages: u32| sandbox.run(job("1", "grows.grow"), "grows.grow", vec![Value::from(pages)], vec![]);
-    assert_eq!(within("its end", grow(1)).await.value, Value::from(1));
+    assert_eq!(within(grow(1)).await.value, Value::from(1));
     let holding = crowd(&sandbox, 2, |_| fun("mine.ask"));
     for _ in 0..2 {
-        within("a holder", grip.arrived.recv()).await.unwrap();
+        within(grip.arrived.recv()).await.unwrap();
     }
-    let outcome = within("its end", grow(900)).await;
+    let outcome = within(grow(900)).await;
     assert!(failure(&outcome).contains("wall clock limit of 2 s"), "{outcome:?}");
-    assert_eq!(within("its end", grow(2)).await.value, Value::from(1));
+    assert_eq!(within(grow(2)).await.value, Value::from(1));
     // With free memory the call gets it.
     let large = grow(900);
-    let (outcome, _) = tokio::join!(within("its end", large), async { sandbox.kill("crowd") });
+    let (outcome, _) = tokio::join!(within(large), async { sandbox.kill("crowd") });
     assert_eq!(outcome.value, Value::from(1));
-    within("the crowd's end", join_all(holding.0)).await;
+    within(join_all(holding.0)).await;
     sandbox.shutdown().await;
 }

@@ -2,20 +2,16 @@
 
 use std::time::{Duration, Instant};
 
+use brine_kit::files::{script, set_mode};
+use brine_kit::process::{kill, signal};
+use brine_kit::wait::{until, within};
+use brine_kit::wat::{number, wasm};
 use brine_sandbox::Sandbox;
 use rmpv::Value;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 
-use crate::components::{ASKS, number};
-use crate::support::{Home, call, failure, spawn, until, wasm, within};
-
-pub(crate) fn kill(pid: u32) {
-    signal(pid, Signal::KILL);
-}
-
-fn signal(pid: u32, signal: Signal) {
-    kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), signal).unwrap();
-}
+use crate::components::ASKS;
+use crate::support::{Home, call, failure, spawn};
 
 async fn another_executor(sandbox: &Sandbox, than: u32) -> u32 {
     until("another executor", || sandbox.executor_pid().is_some_and(|pid| pid != than)).await;
@@ -30,21 +26,21 @@ async fn a_killed_executor_fails_its_running_jobs_only() {
     sandbox.install("mine", &wasm(ASKS), None, "base").await.unwrap();
     let running = [spawn(&sandbox, "1", "mine.ask"), spawn(&sandbox, "2", "mine.ask")];
     for _ in &running {
-        within("a running job's call", grip.arrived.recv()).await.unwrap();
+        within(grip.arrived.recv()).await.unwrap();
     }
     // This job waits for a turn, so it is not in the executor.
     let queued = spawn(&sandbox, "3", "mine.number");
     let pid = sandbox.executor_pid().unwrap();
     kill(pid);
     for job in running {
-        let outcome = within("a running job's end", job).await.unwrap();
+        let outcome = within(job).await.unwrap();
         assert_eq!(
             failure(&outcome),
             "mine.ask did not finish: the executor it ran in was killed by signal 9. The job may have been cut off anywhere."
         );
         assert!(outcome.sha256.is_some());
     }
-    assert_eq!(within("the queued job", queued).await.unwrap().value, Value::from(7));
+    assert_eq!(within(queued).await.unwrap().value, Value::from(7));
     assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(7));
     assert_ne!(another_executor(&sandbox, pid).await, pid);
     sandbox.shutdown().await;
@@ -90,11 +86,9 @@ async fn a_crash_loop_is_bounded_and_over_after_a_pause() {
     let folder = tempfile::tempdir().unwrap();
     let (program, mark) = (folder.path().join("brine-executor"), folder.path().join("broken"));
     let real = home.config.executor.display();
-    let script = format!("#!/bin/sh\nif [ -e {} ]; then exit 3; fi\nexec {real} \"$@\"\n", mark.display());
-    std::fs::write(&program, script).unwrap();
-    for path in [folder.path(), &program] {
-        std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    }
+    let text = format!("#!/bin/sh\nif [ -e {} ]; then exit 3; fi\nexec {real} \"$@\"\n", mark.display());
+    script(&program, &text);
+    set_mode(folder.path(), 0o755);
     home.config.executor = program;
     let (sandbox, _grip) = home.start().await;
     sandbox.install("mine", &wasm(&number(1)), None, "base").await.unwrap();
@@ -129,17 +123,17 @@ async fn a_module_that_kills_its_executor_hurts_only_itself() {
     sandbox.install("deadly", &wasm(ASKS), None, "base").await.unwrap();
     sandbox.install("good", &wasm(&number(1)), None, "base").await.unwrap();
     let deadly = spawn(&sandbox, "1", "deadly.ask");
-    within("its call", grip.arrived.recv()).await.unwrap();
+    within(grip.arrived.recv()).await.unwrap();
     let first = sandbox.executor_pid().unwrap();
     kill(first);
-    assert!(failure(&within("its end", deadly).await.unwrap()).contains("did not finish"));
+    assert!(failure(&within(deadly).await.unwrap()).contains("did not finish"));
     let clean = another_executor(&sandbox, first).await;
     let deadly = spawn(&sandbox, "2", "deadly.ask");
-    within("its call", grip.arrived.recv()).await.unwrap();
+    within(grip.arrived.recv()).await.unwrap();
     // Other modules work meanwhile.
     assert_eq!(call(&sandbox, "good.number").await.value, Value::from(1));
     kill(ward(&sandbox).await);
-    assert!(failure(&within("its end", deadly).await.unwrap()).contains("did not finish"));
+    assert!(failure(&within(deadly).await.unwrap()).contains("did not finish"));
     let text = failure(&call(&sandbox, "deadly.number").await).to_owned();
     assert_eq!(
         text,
@@ -148,7 +142,7 @@ async fn a_module_that_kills_its_executor_hurts_only_itself() {
     assert_eq!(call(&sandbox, "good.number").await.value, Value::from(1));
     assert_eq!(sandbox.executor_pid(), Some(clean));
     // After a pause the module is tried again.
-    within("another try", async {
+    within(async {
         while !call(&sandbox, "deadly.number").await.success {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
@@ -157,7 +151,7 @@ async fn a_module_that_kills_its_executor_hurts_only_itself() {
     // Another content of the module is not to blame.
     let other = ASKS.replace("i32.const 7", "i32.const 8");
     sandbox.install("deadly", &wasm(&other), None, "base").await.unwrap();
-    let outcome = within("its end", spawn(&sandbox, "3", "deadly.number")).await.unwrap();
+    let outcome = within(spawn(&sandbox, "3", "deadly.number")).await.unwrap();
     assert_eq!(outcome.value, Value::from(8));
     assert_eq!(sandbox.executor_pid(), Some(clean));
     sandbox.shutdown().await;
@@ -173,24 +167,24 @@ async fn an_innocent_module_goes_on_at_once() {
     }
     let both = [spawn(&sandbox, "1", "deadly.ask"), spawn(&sandbox, "2", "innocent.ask")];
     for _ in &both {
-        within("a call", grip.arrived.recv()).await.unwrap();
+        within(grip.arrived.recv()).await.unwrap();
     }
     let first = sandbox.executor_pid().unwrap();
     kill(first);
     for job in both {
-        assert!(failure(&within("its end", job).await.unwrap()).contains("did not finish"));
+        assert!(failure(&within(job).await.unwrap()).contains("did not finish"));
     }
     let clean = another_executor(&sandbox, first).await;
     let deadly = spawn(&sandbox, "3", "deadly.ask");
-    within("its call", grip.arrived.recv()).await.unwrap();
+    within(grip.arrived.recv()).await.unwrap();
     let of_deadly = ward(&sandbox).await;
     let innocent = spawn(&sandbox, "4", "innocent.ask");
-    within("its call", grip.arrived.recv()).await.unwrap();
+    within(grip.arrived.recv()).await.unwrap();
     assert_eq!(sandbox.executor_pids().len(), 3);
     kill(of_deadly);
-    assert!(failure(&within("its end", deadly).await.unwrap()).contains("did not finish"));
+    assert!(failure(&within(deadly).await.unwrap()).contains("did not finish"));
     grip.gate.send(true).unwrap();
-    assert_eq!(within("its end", innocent).await.unwrap().value, Value::from(true));
+    assert_eq!(within(innocent).await.unwrap().value, Value::from(true));
     assert_eq!(call(&sandbox, "innocent.number").await.value, Value::from(7));
     assert_eq!(sandbox.executor_pid(), Some(clean));
     sandbox.shutdown().await;
@@ -208,7 +202,7 @@ async fn a_stopped_executor_loses_no_job_that_had_not_begun() {
     for at_work in [false, true] {
         let begun = at_work.then(|| spawn(&sandbox, "1", "mine.ask"));
         if at_work {
-            within("its call", grip.arrived.recv()).await.unwrap();
+            within(grip.arrived.recv()).await.unwrap();
         }
         let pid = sandbox.executor_pid().unwrap();
         signal(pid, Signal::STOP);
@@ -221,7 +215,7 @@ async fn a_stopped_executor_loses_no_job_that_had_not_begun() {
         assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
         if let Some(begun) = begun {
             assert_eq!(
-                failure(&within("its end", begun).await.unwrap()),
+                failure(&within(begun).await.unwrap()),
                 "mine.ask did not finish: the executor it ran in was stopped and was ended. The job may have been cut off \
                  anywhere."
             );

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use brine_kit::programs::sandbox_program;
+use brine_kit::wat::wasm;
 use brine_sandbox::{CompileLimits, InstallError, examine};
 
-use crate::support::{Home, files, program, wasm};
+use crate::support::{Home, files};
 
 /// A component of a thousand functions with 24 parameters of long names and types. These are distinct for each
 /// function, or the same for all.
@@ -36,7 +38,7 @@ async fn one_bound_for_who_inspects_and_who_runs_and_it_is_remembered() {
     let (sandbox, _grip) = home.start().await;
     let inspected = |wasm: Vec<u8>| async move {
         let limits = CompileLimits { wall: Duration::from_secs(120), ..CompileLimits::default() };
-        examine(program("brine-compiler"), limits, &wasm, false).await.map(|(info, _)| info.functions.len())
+        examine(sandbox_program("brine-compiler"), limits, &wasm, false).await.map(|(info, _)| info.functions.len())
     };
     // With a copy for each use it would be 4 MB. A component of ten kilobytes is accepted.
     let shared = described(false);

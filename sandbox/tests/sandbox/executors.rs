@@ -3,13 +3,16 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use brine_kit::files::script;
+use brine_kit::process::{exists, kill};
+use brine_kit::wait::{until, within};
+use brine_kit::wat::{number, wasm};
 use brine_sandbox::{PolicyOp, Sandbox};
 use rmpv::Value;
 use serde_json::json;
 
-use crate::components::{number, reaches};
-use crate::deaths::kill;
-use crate::support::{Home, call, failure, spawn, until, wasm, within};
+use crate::components::reaches;
+use crate::support::{Home, call, failure, spawn};
 
 /// The bound on executors with direct grants.
 const MAX_UP: usize = 16;
@@ -56,17 +59,16 @@ async fn an_executor_comes_with_the_first_job_and_goes_when_none_needs_it() {
     assert_eq!((pids.len(), pids[0]), (2, plain));
     // The executor stays while a job runs in it, and also serves the next job.
     let running = spawn(&sandbox, "1", "m1.ask");
-    within("its call", grip.arrived.recv()).await.unwrap();
+    within(grip.arrived.recv()).await.unwrap();
     let began = Instant::now();
     while began.elapsed() < 2 * idle {
         assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(1));
     }
     assert_eq!(sandbox.executor_pids(), pids);
     grip.gate.send(true).unwrap();
-    assert_eq!(within("its end", running).await.unwrap().value, Value::from(true));
+    assert_eq!(within(running).await.unwrap().value, Value::from(true));
     until("its end", || sandbox.executor_pids() == [plain]).await;
-    let process = format!("/proc/{}", pids[1]);
-    until("its process's end", || !std::path::Path::new(&process).exists()).await;
+    until("its process's end", || !exists(pids[1])).await;
     // It starts again for the next job.
     assert_eq!(call(&sandbox, "m1.number").await.value, Value::from(1));
     assert_eq!(sandbox.executor_pids().len(), 2);
@@ -86,7 +88,7 @@ async fn functions_with_other_grants_run_in_other_executors() {
     let (sandbox, mut grip) = home.start().await;
     sandbox.install("mine", &wasm(&reaches()), None, "base").await.unwrap();
     let asking = spawn(&sandbox, "1", "mine.ask");
-    within("its call", grip.arrived.recv()).await.unwrap();
+    within(grip.arrived.recv()).await.unwrap();
     assert_eq!(sandbox.executor_pids().len(), 1);
     assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(7));
     let pids = sandbox.executor_pids();
@@ -95,7 +97,7 @@ async fn functions_with_other_grants_run_in_other_executors() {
     kill(pids[1]);
     until("another", || sandbox.executor_pids() != pids).await;
     grip.gate.send(true).unwrap();
-    assert_eq!(within("its end", asking).await.unwrap().value, Value::from(true));
+    assert_eq!(within(asking).await.unwrap().value, Value::from(true));
     assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(7));
     sandbox.shutdown().await;
 }
@@ -106,7 +108,7 @@ async fn an_idle_executor_makes_room_and_one_at_work_does_not() {
     let mut running = Vec::new();
     for n in 0..MAX_UP {
         running.push(spawn(&sandbox, leak(n.to_string()), leak(format!("m{n}.ask"))));
-        within("its call", grip.arrived.recv()).await.unwrap();
+        within(grip.arrived.recv()).await.unwrap();
     }
     assert_eq!(sandbox.executor_pids().len(), MAX_UP + 1);
     let last = leak(format!("m{MAX_UP}.number"));
@@ -117,7 +119,7 @@ async fn an_idle_executor_makes_room_and_one_at_work_does_not() {
     // Existing executors continue to serve.
     assert_eq!(call(&sandbox, "m3.number").await.value, Value::from(3));
     sandbox.kill("0");
-    assert!(failure(&within("its end", running.remove(0)).await.unwrap()).ends_with("it was killed"));
+    assert!(failure(&within(running.remove(0)).await.unwrap()).ends_with("it was killed"));
     let before = sandbox.executor_pids();
     assert_eq!(call(&sandbox, last).await.value, Value::from(MAX_UP));
     let after = sandbox.executor_pids();
@@ -125,9 +127,9 @@ async fn an_idle_executor_makes_room_and_one_at_work_does_not() {
     assert_eq!(before.iter().filter(|pid| !after.contains(pid)).count(), 1);
     grip.gate.send(true).unwrap();
     for job in running {
-        assert_eq!(within("its end", job).await.unwrap().value, Value::from(true));
+        assert_eq!(within(job).await.unwrap().value, Value::from(true));
     }
-    within("shutdown", sandbox.shutdown()).await;
+    within(sandbox.shutdown()).await;
 }
 
 /// Deaths of one executor do not affect the others, and do not make them refuse jobs.
@@ -211,13 +213,12 @@ async fn an_executor_that_does_not_start_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let once = folder.path().join("brine-executor");
     let mark = folder.path().join("mark");
-    let script = format!(
+    let text = format!(
         "#!/bin/sh\nif [ -e {mark} ]; then exit 3; fi\n: > {mark}\nexec {real} \"$@\"\n",
         mark = mark.display(),
         real = home.config.executor.display()
     );
-    std::fs::write(&once, script).unwrap();
-    std::fs::set_permissions(&once, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    script(&once, &text);
     home.config.executor = once;
     // Another user could not write the mark.
     home.config.settings.user = Some("root".into());

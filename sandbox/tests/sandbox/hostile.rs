@@ -2,11 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+use brine_kit::wait::within;
+use brine_kit::wat::{nested, number, wasm};
 use brine_sandbox::InstallError;
 use rmpv::Value;
 
-use crate::components::{loops, nested, number};
-use crate::support::{Home, call, wasm, within};
+use crate::components::loops;
+use crate::support::{Home, call};
 
 async fn dies_in_its_cage(bomb: Vec<u8>, memory: u64, cpu_s: u64, expect: &[&str]) {
     let mut home = Home::new();
@@ -33,7 +35,7 @@ async fn dies_in_its_cage(bomb: Vec<u8>, memory: u64, cpu_s: u64, expect: &[&str
     assert!(answered > 10, "{answered}");
     // The second refusal needs no compiler.
     let again = Instant::now();
-    let error = within("a known bomb", sandbox.install("bomb", &bomb, None, "base")).await.unwrap_err();
+    let error = within(sandbox.install("bomb", &bomb, None, "base")).await.unwrap_err();
     assert!(matches!(error, InstallError::Refused { before: true, .. }), "{error:?}");
     assert!(again.elapsed().as_secs_f32() < started.elapsed().as_secs_f32());
     assert_eq!(sandbox.names(), ["mine"]);
@@ -74,7 +76,7 @@ async fn a_compiler_that_takes_too_long_is_ended_and_nothing_is_held_against_the
     let (sandbox, _grip) = home.start().await;
     let bomb = wasm(&loops(20_000));
     for _ in 0..2 {
-        let error = within("the end", sandbox.install("bomb", &bomb, None, "base")).await.unwrap_err();
+        let error = within(sandbox.install("bomb", &bomb, None, "base")).await.unwrap_err();
         assert!(matches!(error, InstallError::Failed { .. }), "{error:?}");
         assert_eq!(error.to_string(), "module bomb was not installed: it was not compiled within 0.25 s");
     }

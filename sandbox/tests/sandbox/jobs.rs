@@ -2,10 +2,14 @@
 
 use std::time::{Duration, Instant};
 
+use brine_kit::process::exists;
+use brine_kit::wait::{until, within};
+use brine_kit::wat::{number, wasm};
+use brine_kit_sandbox::job;
 use rmpv::Value;
 
-use crate::components::{ASKS, number};
-use crate::support::{Home, call, failure, job, spawn, until, wasm, within};
+use crate::components::ASKS;
+use crate::support::{Home, call, failure, spawn};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn admission_is_bounded_and_queued_jobs_can_be_ended() {
@@ -14,7 +18,7 @@ async fn admission_is_bounded_and_queued_jobs_can_be_ended() {
     let (sandbox, mut grip) = home.start().await;
     sandbox.install("mine", &wasm(ASKS), None, "base").await.unwrap();
     let running = spawn(&sandbox, "1", "mine.ask");
-    within("the running job's call", grip.arrived.recv()).await.unwrap();
+    within(grip.arrived.recv()).await.unwrap();
     // A job is admitted when its future is first polled.
     let mut queued = Box::pin(sandbox.run(job("2", "mine.number"), "mine.number", vec![], vec![]));
     tokio::select! {
@@ -28,12 +32,12 @@ async fn admission_is_bounded_and_queued_jobs_can_be_ended() {
     assert_eq!(call(&sandbox, "sys.number").await.value, Value::from(3));
 
     assert_eq!(sandbox.kill("2"), 1);
-    let text = failure(&within("the queued job's end", queued).await).to_owned();
+    let text = failure(&within(queued).await).to_owned();
     assert_eq!(text, "mine.number was stopped before it began: it was killed");
     assert_eq!(sandbox.kill("1"), 1);
-    let text = failure(&within("the running job's end", running).await.unwrap()).to_owned();
+    let text = failure(&within(running).await.unwrap()).to_owned();
     assert_eq!(text, "mine.ask was stopped: it was killed");
-    within("the end of its call", grip.dropped.recv()).await.unwrap();
+    within(grip.dropped.recv()).await.unwrap();
     assert_eq!(sandbox.kill("1"), 0);
 
     grip.gate.send(true).unwrap();
@@ -65,9 +69,9 @@ async fn a_job_that_nobody_waits_for_ends() {
     let (sandbox, mut grip) = home.start().await;
     sandbox.install("mine", &wasm(ASKS), None, "base").await.unwrap();
     let running = spawn(&sandbox, "1", "mine.ask");
-    within("its call", grip.arrived.recv()).await.unwrap();
+    within(grip.arrived.recv()).await.unwrap();
     running.abort();
-    within("the end of its call", grip.dropped.recv()).await.unwrap();
+    within(grip.dropped.recv()).await.unwrap();
     let pid = sandbox.executor_pid();
     assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(7));
     assert_eq!(sandbox.executor_pid(), pid);
@@ -80,12 +84,12 @@ async fn shutdown_ends_jobs_and_the_executor() {
     let (sandbox, mut grip) = home.start().await;
     sandbox.install("mine", &wasm(ASKS), None, "base").await.unwrap();
     let running = spawn(&sandbox, "1", "mine.ask");
-    within("its call", grip.arrived.recv()).await.unwrap();
+    within(grip.arrived.recv()).await.unwrap();
     let pid = sandbox.executor_pid().unwrap();
-    within("shutdown", sandbox.shutdown()).await;
-    let text = failure(&within("the job's end", running).await.unwrap()).to_owned();
+    within(sandbox.shutdown()).await;
+    let text = failure(&within(running).await.unwrap()).to_owned();
     assert_eq!(text, "mine.ask was stopped: the minion is stopping");
-    until("the executor's end", || !std::path::Path::new(&format!("/proc/{pid}")).exists()).await;
+    until("the executor's end", || !exists(pid)).await;
 }
 
 /// Detects gross mistakes only; `make bench` measures.

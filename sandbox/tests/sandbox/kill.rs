@@ -3,13 +3,17 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use brine_kit::files::script;
+use brine_kit::wait::{until, within};
+use brine_kit::wat::{number, wasm};
+use brine_kit_sandbox::job;
 use brine_sandbox::{JobOutcome, Sandbox};
 use rmpv::Value;
 use serde_json::json;
 use tokio::task::JoinHandle;
 
-use crate::components::{ASKS, calls, loops, number, reaches};
-use crate::support::{Home, call, failure, files, job, spawn, until, wasm, within};
+use crate::components::{ASKS, calls, loops, reaches};
+use crate::support::{Home, call, failure, files, spawn};
 
 /// The promised time for `saltutil.kill_job`.
 const PROMISED: Duration = Duration::from_millis(50);
@@ -20,7 +24,7 @@ const TRIES: usize = 5;
 async fn killed(sandbox: &Sandbox, jid: &str, job: JoinHandle<JobOutcome>) -> (Duration, String) {
     let began = Instant::now();
     assert_eq!(sandbox.kill(jid), 1);
-    let outcome = within("the killed job's end", job).await.unwrap();
+    let outcome = within(job).await.unwrap();
     (began.elapsed(), failure(&outcome).to_owned())
 }
 
@@ -55,7 +59,7 @@ async fn computing_and_queued() {
     judge("queued", queued);
     assert_eq!(sandbox.kill("others"), 3);
     for other in others {
-        within("their end", other).await.unwrap();
+        within(other).await.unwrap();
     }
     assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(7));
     sandbox.shutdown().await;
@@ -71,10 +75,10 @@ async fn within_a_host_call() {
     let mut times = Vec::new();
     for _ in 0..TRIES {
         let running = spawn(&sandbox, "1", "mine.ask");
-        within("its call", grip.arrived.recv()).await.unwrap();
+        within(grip.arrived.recv()).await.unwrap();
         let began = Instant::now();
         let (_, text) = killed(&sandbox, "1", running).await;
-        within("the end of what it began", grip.dropped.recv()).await.unwrap();
+        within(grip.dropped.recv()).await.unwrap();
         times.push(began.elapsed());
         assert_eq!(text, "mine.ask was stopped: it was killed");
     }
@@ -112,13 +116,12 @@ async fn waiting_for_an_executor() {
     let (folder, real) = (home.config.standard_dir.clone(), home.config.executor.clone());
     // The second executor never sends `Ready`.
     let (program, mark) = (folder.join("executor"), folder.join("mark"));
-    let script = format!(
+    let text = format!(
         "#!/bin/sh\nif [ -e {mark} ]; then exec sleep 1000; fi\n: > {mark}\nexec {real} \"$@\"\n",
         mark = mark.display(),
         real = real.display()
     );
-    std::fs::write(&program, script).unwrap();
-    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    script(&program, &text);
     home.config.executor = program;
     // Another user could not write the mark.
     home.config.settings.user = Some("root".into());
@@ -136,7 +139,7 @@ async fn waiting_for_an_executor() {
         times.push(time);
     }
     judge("waiting for an executor", times);
-    within("shutdown", sandbox.shutdown()).await;
+    within(sandbox.shutdown()).await;
 }
 
 /// Kills a job whose module lost its code and is being compiled again for a long time.
@@ -151,7 +154,7 @@ async fn while_its_module_is_compiled() {
     // The code is lost while the executor is down.
     let pid = sandbox.executor_pid().unwrap();
     files(&home.config.cache_dir, "json").iter().for_each(|file| std::fs::remove_file(file).unwrap());
-    crate::deaths::kill(pid);
+    brine_kit::process::kill(pid);
     until("another", || sandbox.executor_pid().is_some_and(|other| other != pid)).await;
     let mut times = Vec::new();
     for _ in 0..TRIES {

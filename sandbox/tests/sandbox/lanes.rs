@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use brine_kit::wait::{until, within};
+use brine_kit::wat::{number, wasm};
 use brine_sandbox::{Installed, SMALL_MODULE};
 use rmpv::Value;
 
-use crate::components::{loops, number};
-use crate::support::{Home, call, until, wasm, within};
+use crate::components::loops;
+use crate::support::{Home, call};
 
 /// A module on which the compiler works until its cage ends it.
 fn large() -> Vec<u8> {
@@ -39,15 +41,15 @@ async fn small_modules_do_not_wait_for_a_large_one() {
 
     for (name, n) in [("mine", 2), ("yours", 3)] {
         let started = Instant::now();
-        let installed = within(name, sandbox.install(name, &wasm(&number(n)), None, "base")).await.unwrap();
+        let installed = within(sandbox.install(name, &wasm(&number(n)), None, "base")).await.unwrap();
         assert_eq!(installed, Installed::New);
         assert_eq!(call(&sandbox, &format!("{name}.number")).await.value, Value::from(n));
         println!("{name}: first call after {:?}", started.elapsed());
     }
     // An update and a removal of a small module do not wait either.
-    let updated = within("update", sandbox.install("mine", &wasm(&number(4)), None, "base")).await.unwrap();
+    let updated = within(sandbox.install("mine", &wasm(&number(4)), None, "base")).await.unwrap();
     assert_eq!(updated, Installed::Updated);
-    within("remove", sandbox.remove("yours")).await.unwrap();
+    within(sandbox.remove("yours")).await.unwrap();
     let mut slowest = Duration::ZERO;
     for _ in 0..50 {
         let started = Instant::now();
@@ -75,7 +77,7 @@ async fn a_start_does_not_wait_for_large_modules() {
         std::fs::write(home.config.modules_dir.join(format!("{name}.wasm")), wasm).unwrap();
     }
     let started = Instant::now();
-    let (sandbox, _grip) = within("the start", home.start()).await;
+    let (sandbox, _grip) = within(home.start()).await;
     println!("up within {:?}", started.elapsed());
     assert_eq!(sandbox.names(), ["mine", "test"]);
     for (function, n) in [("test.number", 1), ("mine.number", 2)] {
@@ -86,7 +88,7 @@ async fn a_start_does_not_wait_for_large_modules() {
     // The other large module is compiled before or after it, and the cage ends its compiler.
     let list = sandbox.report(brine_sandbox::PolicyOp::Check).await.unwrap().to_string();
     assert!(list.contains("is compiled right now; try again in a moment"), "{list}");
-    let outcome = within("the large module", waits).await.unwrap();
+    let outcome = within(waits).await.unwrap();
     assert_eq!(outcome.value, Value::from(7), "{outcome:?}");
     sandbox.shutdown().await;
 }

@@ -2,12 +2,15 @@
 
 use std::time::{Duration, Instant};
 
+use brine_kit::wait::{until, within};
+use brine_kit::wat::{number, wasm};
+use brine_kit_sandbox::job;
 use brine_sandbox::JobContext;
 use rmpv::Value;
 use serde_json::json;
 
-use crate::components::{ASKS, number};
-use crate::support::{Home, call, failure, job, spawn, until, wasm, within};
+use crate::components::ASKS;
+use crate::support::{Home, call, failure, spawn};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_brings_a_time_of_its_own() {
@@ -16,7 +19,7 @@ async fn a_job_brings_a_time_of_its_own() {
     sandbox.install("mine", &wasm(ASKS), None, "base").await.unwrap();
     let began = Instant::now();
     let context = JobContext { timeout_ms: Some(300), ..job("1", "mine.spin") };
-    let outcome = within("its end", sandbox.run(context, "mine.spin", vec![], vec![])).await;
+    let outcome = within(sandbox.run(context, "mine.spin", vec![], vec![])).await;
     assert!(failure(&outcome).contains("wall clock limit of 300 ms"), "{outcome:?}");
     assert!(began.elapsed() < Duration::from_secs(20));
     // The job's own limit can only lower the owner's limit.
@@ -24,7 +27,7 @@ async fn a_job_brings_a_time_of_its_own() {
     sandbox.shutdown().await;
     let (sandbox, _grip) = home.start().await;
     let context = JobContext { timeout_ms: Some(3_600_000), ..job("1", "mine.spin") };
-    let outcome = within("its end", sandbox.run(context, "mine.spin", vec![], vec![])).await;
+    let outcome = within(sandbox.run(context, "mine.spin", vec![], vec![])).await;
     assert!(failure(&outcome).contains("wall clock limit of 200 ms"), "{outcome:?}");
     sandbox.shutdown().await;
 }
@@ -43,9 +46,9 @@ async fn a_function_has_limits_of_its_own() {
     // The limit is one page of memory.
     assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(7));
     let asking = spawn(&sandbox, "1", "mine.ask");
-    within("its call", grip.arrived.recv()).await.unwrap();
+    within(grip.arrived.recv()).await.unwrap();
     grip.gate.send(true).unwrap();
-    assert!(within("its end", asking).await.unwrap().success);
+    assert!(within(asking).await.unwrap().success);
     sandbox.shutdown().await;
 }
 
@@ -59,13 +62,13 @@ async fn arguments_are_bounded() {
         let (args, kwargs) = (vec![Value::from("x".repeat(bytes))], vec![(name.to_owned(), Value::Nil)]);
         sandbox.run(job("1", "mine.number"), "mine.number", args, kwargs)
     };
-    let outcome = within("its end", run(100_000, "a")).await;
+    let outcome = within(run(100_000, "a")).await;
     assert_eq!(
         failure(&outcome),
         "The arguments have 100010 bytes; the limit of a job is 100000 (sandbox:limits:host_bytes)."
     );
     // Arguments within the limit reach the function.
-    let outcome = within("its end", run(99_000, "a")).await;
+    let outcome = within(run(99_000, "a")).await;
     assert!(failure(&outcome).starts_with("Passed invalid arguments to mine.number: "), "{outcome:?}");
     sandbox.shutdown().await;
 }
@@ -80,7 +83,7 @@ async fn a_module_has_turns_of_its_own() {
     sandbox.install("mine", &wasm(ASKS), None, "base").await.unwrap();
     sandbox.install("other", &wasm(ASKS), None, "base").await.unwrap();
     let running = spawn(&sandbox, "1", "mine.ask");
-    within("its call", grip.arrived.recv()).await.unwrap();
+    within(grip.arrived.recv()).await.unwrap();
     let waiting = spawn(&sandbox, "2", "mine.number");
     until("it waits", || sandbox.instances() == 2).await;
     assert_eq!(
@@ -91,8 +94,8 @@ async fn a_module_has_turns_of_its_own() {
     assert_eq!(call(&sandbox, "other.number").await.value, Value::from(7));
     assert!(!waiting.is_finished());
     grip.gate.send(true).unwrap();
-    assert_eq!(within("its end", running).await.unwrap().value, Value::from(true));
-    assert_eq!(within("its end", waiting).await.unwrap().value, Value::from(7));
+    assert_eq!(within(running).await.unwrap().value, Value::from(true));
+    assert_eq!(within(waiting).await.unwrap().value, Value::from(7));
     assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(7));
     sandbox.shutdown().await;
 }
@@ -111,7 +114,7 @@ async fn jobs_wait_for_memory() {
     sandbox.install("mine", &wasm(&large), None, "base").await.unwrap();
     sandbox.install("small", &wasm(&number(1)), None, "base").await.unwrap();
     let running = spawn(&sandbox, "1", "mine.ask");
-    within("its call", grip.arrived.recv()).await.unwrap();
+    within(grip.arrived.recv()).await.unwrap();
     assert_eq!(call(&sandbox, "small.number").await.value, Value::from(1));
     // Twice 64 MiB is too much.
     let waiting = spawn(&sandbox, "2", "mine.number");
@@ -120,7 +123,7 @@ async fn jobs_wait_for_memory() {
     assert_eq!(call(&sandbox, "sys.number").await.value, Value::from(3));
     assert!(!waiting.is_finished());
     sandbox.kill("1");
-    assert!(failure(&within("its end", running).await.unwrap()).ends_with("it was killed"));
-    assert_eq!(within("its end", waiting).await.unwrap().value, Value::from(7));
+    assert!(failure(&within(running).await.unwrap()).ends_with("it was killed"));
+    assert_eq!(within(waiting).await.unwrap().value, Value::from(7));
     sandbox.shutdown().await;
 }

@@ -2,12 +2,16 @@
 
 use std::time::{Duration, Instant};
 
+use brine_kit::process::resident;
+use brine_kit::wait::within;
+use brine_kit::wat::{number, wasm};
+use brine_kit_sandbox::job;
 use brine_sandbox::{JobOutcome, Sandbox};
 use futures_util::future::join_all;
 use rmpv::Value;
 
-use crate::components::{ASKS, number};
-use crate::support::{Home, failure, job, resident, wasm, within};
+use crate::components::ASKS;
+use crate::support::{Home, failure};
 
 const JOBS: usize = 1_000;
 /// Memory that the allocator may keep.
@@ -16,7 +20,7 @@ const KEPT: u64 = 16 << 20;
 async fn at_once(sandbox: &Sandbox, fun: &'static str) -> Vec<JobOutcome> {
     let jids: Vec<String> = (0..JOBS).map(|n| n.to_string()).collect();
     let jobs = jids.iter().map(|jid| sandbox.run(job(jid, fun), fun, vec![], vec![]));
-    within("their ends", join_all(jobs)).await
+    within(join_all(jobs)).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -73,7 +77,7 @@ async fn a_thousand_jobs_that_hang_are_ended_together() {
         assert_eq!(sandbox.kill("1"), JOBS);
         began
     };
-    let (outcomes, began) = within("their ends", async { tokio::join!(join_all(jobs), kill) }).await;
+    let (outcomes, began) = within(async { tokio::join!(join_all(jobs), kill) }).await;
     let took = began.elapsed();
     println!("ended within {took:?}; executor {idle} → {}", resident(pid));
     assert!(outcomes.iter().all(|outcome| failure(outcome).ends_with("it was killed")));

@@ -1,12 +1,13 @@
 //! Modules are installed, updated, refused and kept.
 
-use std::os::unix::fs::PermissionsExt;
-
+use brine_kit::files::set_mode;
+use brine_kit::wait::{until, within};
+use brine_kit::wat::{number, wasm};
 use brine_sandbox::{InstallError, Installed, RemoveError, Removed, Settings};
 use rmpv::Value;
 
-use crate::components::{ASKS, importing, number};
-use crate::support::{Home, call, failure, files, spawn, until, wasm, within};
+use crate::components::{ASKS, importing};
+use crate::support::{Home, call, failure, files, spawn};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn install_run_replace_and_start_again() {
@@ -215,7 +216,7 @@ async fn changed_code_in_the_cache_is_noticed_and_never_run() {
         bad[middle] ^= 0xff;
         std::fs::remove_file(&code).unwrap();
         std::fs::write(&code, bad).unwrap();
-        std::fs::set_permissions(&code, std::fs::Permissions::from_mode(0o600)).unwrap();
+        set_mode(&code, 0o600);
     };
     sandbox.shutdown().await;
     change();
@@ -226,7 +227,7 @@ async fn changed_code_in_the_cache_is_noticed_and_never_run() {
     // The same while the minion runs, when the next executor loads its modules.
     change();
     let pid = sandbox.executor_pid().unwrap();
-    crate::deaths::kill(pid);
+    brine_kit::process::kill(pid);
     until("another executor", || sandbox.executor_pid().is_some_and(|other| other != pid)).await;
     assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(1));
     assert_eq!(std::fs::read(&code).unwrap(), good);
@@ -252,11 +253,11 @@ async fn an_update_does_not_touch_jobs_that_run() {
     sandbox.install("mine", &wasm(ASKS), None, "base").await.unwrap();
     let old = sandbox.describe("mine").unwrap().sha256;
     let running = spawn(&sandbox, "1", "mine.ask");
-    within("its call", grip.arrived.recv()).await.unwrap();
+    within(grip.arrived.recv()).await.unwrap();
     assert_eq!(sandbox.install("mine", &wasm(&number(2)), None, "base").await.unwrap(), Installed::Updated);
     assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(2));
     grip.gate.send(true).unwrap();
-    let outcome = within("the old one's end", running).await.unwrap();
+    let outcome = within(running).await.unwrap();
     assert_eq!((outcome.value, outcome.sha256), (Value::from(true), Some(old)));
     // Repeated switches, while the retirement of the first version may still be under way.
     for _ in 0..3 {
@@ -277,14 +278,14 @@ async fn a_removed_module_is_gone_for_good_and_jobs_that_run_it_end_as_they_woul
     let installed = |name: &str, origin: &str| (name.to_owned(), origin.to_owned());
     assert_eq!(sandbox.installed(), [installed("mine", "dev"), installed("other", "base")]);
     let running = spawn(&sandbox, "1", "mine.ask");
-    within("its call", grip.arrived.recv()).await.unwrap();
+    within(grip.arrived.recv()).await.unwrap();
 
     assert_eq!(sandbox.remove("mine").await.unwrap(), Removed::Gone);
     assert_eq!(sandbox.names(), ["other", "test"]);
     let text = failure(&call(&sandbox, "mine.number").await).to_owned();
     assert!(text.starts_with("'mine.number' is not available. There is no module 'mine'"), "{text}");
     grip.gate.send(true).unwrap();
-    assert_eq!(within("the job's end", running).await.unwrap().value, Value::from(true));
+    assert_eq!(within(running).await.unwrap().value, Value::from(true));
 
     // Only installed modules are removed: not removed ones, standard ones or unknown ones.
     for name in ["mine", "test", "none"] {
@@ -396,7 +397,7 @@ async fn a_sandbox_that_cannot_start_says_why() {
     assert!(error.starts_with("the compiler /nonexistent/brine-compiler cannot be started: "), "{error}");
 
     std::fs::create_dir(&home.config.cache_dir).unwrap();
-    std::fs::set_permissions(&home.config.cache_dir, std::fs::Permissions::from_mode(0o777)).unwrap();
+    set_mode(&home.config.cache_dir, 0o777);
     let error = home.try_start().await.err().unwrap().to_string();
     assert!(error.contains("cache: its mode is 777"), "{error}");
 }

@@ -3,12 +3,15 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use brine_kit::wait::{until, within};
+use brine_kit::wat::{number, wasm};
+use brine_kit_sandbox::job;
 use brine_sandbox::{JobOutcome, Sandbox};
 use rmpv::Value;
 use serde_json::json;
 
-use crate::components::{ASKS, calls, number, reaches};
-use crate::support::{DEADLINE, Home, Nesting, failure, job, wasm, within};
+use crate::components::{ASKS, calls, reaches};
+use crate::support::{Home, Nesting, failure};
 
 /// Installs `mine`, which makes nested calls, and `other`, which has `number` and `spin`.
 async fn sandbox(home: &Home) -> (Arc<Sandbox>, Arc<Nesting>) {
@@ -23,7 +26,7 @@ fn home() -> Home {
 }
 
 async fn call(sandbox: &Sandbox, fun: &str, what: &str) -> JobOutcome {
-    within(fun, sandbox.run(job("1", fun), fun, vec![Value::from(what)], vec![])).await
+    within(sandbox.run(job("1", fun), fun, vec![Value::from(what)], vec![])).await
 }
 
 fn outcomes(broker: &Nesting) -> Vec<JobOutcome> {
@@ -170,23 +173,19 @@ async fn what_is_called_ends_with_the_job() {
             running.abort();
         } else {
             assert_eq!(sandbox.kill("5"), 1);
-            let text = failure(&within("its end", running).await.unwrap()).to_owned();
+            let text = failure(&within(running).await.unwrap()).to_owned();
             assert_eq!(text, "mine.call0 was stopped: it was killed");
         }
         until_instances(&sandbox, 0).await;
         // The executor stays usable.
-        let outcome = within("another", sandbox.run(job("6", "other.number"), "other.number", vec![], vec![])).await;
+        let outcome = within(sandbox.run(job("6", "other.number"), "other.number", vec![], vec![])).await;
         assert_eq!(outcome.value, Value::from(7));
     }
     sandbox.shutdown().await;
 }
 
 async fn until_instances(sandbox: &Sandbox, count: usize) {
-    let began = Instant::now();
-    while sandbox.instances() != count {
-        assert!(began.elapsed() < DEADLINE, "there are {} instances, not {count}", sandbox.instances());
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    until(&format!("{count} instances"), || sandbox.instances() == count).await;
 }
 
 /// Jobs that make nested calls while all turns are taken do not wait for each other.
@@ -196,7 +195,7 @@ async fn jobs_that_call_do_not_wait_for_each_other() {
     (home.config.settings.max_running, home.config.settings.max_queued) = (2, 100);
     let (sandbox, _broker) = sandbox(&home).await;
     let jobs = (0..40).map(|_| call(&sandbox, "mine.call0", "mine.call1|mine.call2|other.number"));
-    let outcomes = within("their ends", futures_util::future::join_all(jobs)).await;
+    let outcomes = within(futures_util::future::join_all(jobs)).await;
     assert!(outcomes.iter().all(|outcome| outcome.success), "{outcomes:?}");
     sandbox.shutdown().await;
 }

@@ -1,11 +1,11 @@
 //! Required signatures, from the arriving bytes to the modules read again at a start.
 
+use brine_kit::wat::{number, wasm};
 use brine_sandbox::{InstallError, Installed};
 use rmpv::Value;
 use serde_json::json;
 
-use crate::components::number;
-use crate::support::{Home, call, wasm};
+use crate::support::{Home, call};
 
 /// Made for this test. The private key exists nowhere else.
 const KEY: &str = "RWR0ZXN0a2V5McEDcDky7N5lOKlopH4K4PYQPchhbUfGngoqhHd7JUAp";

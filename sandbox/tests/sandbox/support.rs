@@ -1,59 +1,19 @@
 //! A sandbox in a temporary folder, brokers that tests control, and the two programs.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
-use std::time::Duration;
 
+use brine_kit::wait::within;
+use brine_kit::wat::wasm;
+use brine_kit_sandbox::{config, job, policy};
 use brine_sandbox::{
     Broker, Caller, HostError, HostOp, JobContext, JobOutcome, JobsOp, LogLevel, Restarts, Sandbox, SandboxConfig,
-    Settings, StartError,
+    StartError,
 };
 use futures_util::future::BoxFuture;
 use rmpv::Value;
 use serde_json::json;
 use tokio::sync::{mpsc, watch};
-
-/// A deadline far beyond the duration of every step, even on a busy machine.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
-
-/// Waits for a future, within the deadline.
-pub(crate) async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
-    match tokio::time::timeout(DEADLINE, future).await {
-        Ok(done) => done,
-        Err(_) => panic!("{what} did not happen within {} s", DEADLINE.as_secs()),
-    }
-}
-
-/// Polls until a condition holds, within the deadline.
-pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    within(what, async {
-        while !holds() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    })
-    .await;
-}
-
-/// Returns one of the programs: from `BRINE_LIB`, or from the target folder, built if it does not exist. Each has a
-/// cargo call of its own, because cargo unifies features within one call.
-pub(crate) fn program(name: &'static str) -> PathBuf {
-    static BUILDING: Mutex<()> = Mutex::new(());
-    let _one_at_a_time = BUILDING.lock();
-    let folder = match std::env::var_os("BRINE_LIB") {
-        Some(folder) => PathBuf::from(folder),
-        None => {
-            let test = std::env::current_exe().unwrap();
-            test.ancestors().nth(2).unwrap().to_owned()
-        }
-    };
-    let path = folder.join(name);
-    if !path.exists() {
-        let built = Command::new(env!("CARGO")).args(["build", "-p", name]).status().unwrap();
-        assert!(built.success() && path.exists(), "{} is missing; `make build` makes it", path.display());
-    }
-    path
-}
 
 /// A broker that answers `true` to every request when the test permits it.
 pub(crate) struct Hand {
@@ -130,24 +90,7 @@ pub(crate) struct Home {
 impl Home {
     pub(crate) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let standard_dir = dir.path().join("standard");
-        std::fs::create_dir(&standard_dir).unwrap();
-        let config = SandboxConfig {
-            executor: program("brine-executor"),
-            compiler: program("brine-compiler"),
-            cache_dir: dir.path().join("cache"),
-            standard_dir,
-            modules_dir: dir.path().join("modules"),
-            settings: Settings {
-                max_running: 8,
-                max_waiting: 0,
-                max_queued: 8,
-                total_memory: 4 << 30,
-                executor_idle: Duration::from_secs(60),
-                ..Settings::default()
-            },
-        };
-        Self { _dir: dir, config, restarts: Restarts::default() }
+        Self { config: config(dir.path()), _dir: dir, restarts: Restarts::default() }
     }
 
     /// Grants one capability to one module, or to all (`*`).
@@ -157,7 +100,7 @@ impl Home {
 
     /// Sets the policy from the `sandbox:` section of a configuration.
     pub(crate) fn policy(mut self, sandbox: &serde_json::Value) -> Self {
-        self.config.settings.policy = Settings::read(&value(sandbox)).unwrap().policy;
+        self.config.settings.policy = policy(sandbox);
         self
     }
 
@@ -205,46 +148,8 @@ pub(crate) fn files(dir: &Path, extension: &str) -> Vec<PathBuf> {
     files
 }
 
-/// Returns the resident memory of a process in bytes.
-pub(crate) fn resident(pid: u32) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
-}
-
-/// Converts JSON to a configuration value.
-pub(crate) fn value(json: &serde_json::Value) -> Value {
-    match json {
-        serde_json::Value::Null => Value::Nil,
-        serde_json::Value::Bool(it) => Value::from(*it),
-        serde_json::Value::Number(it) => it.as_i64().map_or_else(|| Value::from(it.as_f64().unwrap()), Value::from),
-        serde_json::Value::String(it) => Value::from(it.as_str()),
-        serde_json::Value::Array(items) => Value::Array(items.iter().map(value).collect()),
-        serde_json::Value::Object(entries) => {
-            Value::Map(entries.iter().map(|(key, it)| (Value::from(key.as_str()), value(it))).collect())
-        }
-    }
-}
-
-pub(crate) fn wasm(wat: &str) -> Vec<u8> {
-    wat::parse_str(wat).unwrap()
-}
-
-pub(crate) fn job(jid: &str, fun: &str) -> JobContext {
-    JobContext {
-        jid: jid.into(),
-        function: fun.into(),
-        user: "root".into(),
-        minion_id: "minion".into(),
-        test: false,
-        master: None,
-        timeout_ms: None,
-        called_by: None,
-    }
-}
-
 pub(crate) async fn call(sandbox: &Sandbox, fun: &str) -> JobOutcome {
-    within(fun, Box::pin(sandbox.run(job("20261120000000000001", fun), fun, vec![], vec![]))).await
+    within(sandbox.run(job("20261120000000000001", fun), fun, vec![], vec![])).await
 }
 
 /// Starts a job in a task.

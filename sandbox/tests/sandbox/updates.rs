@@ -1,13 +1,14 @@
 //! Updates that are installed automatically, updates that wait for the owner, and the owner's decisions.
 
-use std::sync::Arc;
-
-use brine_sandbox::{Caller, InstallError, Installed, JobContext, PolicyOp, Sandbox, Settings, Sha256Hex};
+use brine_kit::wait::{until, within};
+use brine_kit::wat::{number, number_with, wasm};
+use brine_kit_sandbox::{caller, job, policy};
+use brine_sandbox::{Grants, InstallError, Installed, JobContext, PolicyOp, Sandbox, Sha256Hex};
 use rmpv::Value;
 use serde_json::json;
 
-use crate::components::{ASKS, importing, number};
-use crate::support::{Home, call, failure, job, spawn, until, value, wasm, within};
+use crate::components::{ASKS, importing};
+use crate::support::{Home, call, failure, spawn};
 
 /// Adds an import of `brine:host/modules` to a component.
 fn lists(wat: &str) -> String {
@@ -44,10 +45,7 @@ fn held(result: Result<Installed, InstallError>) -> Sha256Hex {
 async fn decide(sandbox: &Sandbox, function: &str, master: Option<&str>, op: PolicyOp) -> Result<Value, String> {
     let function = format!("sandbox.{function}");
     let context = JobContext { master: master.map(str::to_owned), ..job("1", &function) };
-    let (name, hash) = ("sandbox".parse().unwrap(), Sha256Hex::from([0; 32]));
-    let wall = std::time::Duration::from_secs(60);
-    let caller = Caller::new(Arc::new(context), name, hash, Arc::default(), wall);
-    sandbox.policy(&caller, op).await
+    sandbox.policy(&caller(context, "sandbox", Grants::default()), op).await
 }
 
 async fn approve(sandbox: &Sandbox, sha256: Sha256Hex) -> Result<Value, String> {
@@ -141,7 +139,7 @@ async fn what_is_approved_is_in_use_and_stays_so_for_what_asks_no_more() {
     sandbox.shutdown().await;
 
     // The owner's refusal overrides an approval. Without readable decisions nothing is granted.
-    let refusing = Settings::read(&value(&json!({ "modules": { "mine": { "jobs": false } } }))).unwrap().policy;
+    let refusing = policy(&json!({ "modules": { "mine": { "jobs": false } } }));
     let mut other = home;
     other.config.settings.policy = refusing;
     let (sandbox, _grip) = other.start().await;
@@ -242,12 +240,12 @@ async fn what_another_program_decides_is_taken_up_and_running_jobs_end_on_the_ol
     // A running job ends on the version with which it began.
     install(&minion, ASKS).await.unwrap();
     let running = spawn(&minion, "1", "mine.ask");
-    within("its call", grip.arrived.recv()).await.unwrap();
+    within(grip.arrived.recv()).await.unwrap();
     roll_back(&beside, None).await.unwrap();
     until("the version before", || minion.describe("mine").unwrap().info.functions.len() == 1).await;
     answers(&minion, 2).await;
     grip.gate.send(true).unwrap();
-    assert_eq!(within("the old one's end", running).await.unwrap().value, Value::from(true));
+    assert_eq!(within(running).await.unwrap().value, Value::from(true));
     beside.shutdown().await;
     minion.shutdown().await;
 }
@@ -317,7 +315,7 @@ struct Signed {
 impl Signed {
     fn new(keys: &minisign::KeyPair, version: &str, content: u32, time: u64) -> Self {
         let section = format!("(@custom \"version\" \"{version}\")");
-        let wasm = wasm(&number(content).replacen("(component", &format!("(component {section}"), 1));
+        let wasm = wasm(number_with(&section, content));
         let comment = format!("timestamp:{time}\tfile:mine.wasm\tprehashed");
         let signature = minisign::sign(Some(&keys.pk), &keys.sk, wasm.as_slice(), Some(&comment), None).unwrap();
         Self { wasm, signature: signature.to_string() }

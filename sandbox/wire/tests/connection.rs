@@ -2,11 +2,13 @@
 #![allow(clippy::unwrap_used, reason = "it is test code")]
 
 use std::fs::File;
-use std::io::{Read, Seek, Write};
+use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use brine_kit::files::file;
+use brine_kit::wait::within;
 use brine_sandbox_wire::{
     ByteBuf, Connection, DirectGrants, FromExecutor, HostError, HostOp, JobContext, Limits, MAX_FRAME, Message,
     ModulesOp, Outcome, Receiver, Run, Sha256Hex, ToExecutor, Usage, WireError, frame,
@@ -32,10 +34,6 @@ fn run(args: Vec<u8>) -> ToExecutor {
 
 fn debug<M: Message>(message: &M) -> String {
     format!("{message:?}")
-}
-
-async fn deadline<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(20), future).await.expect("in time")
 }
 
 #[tokio::test]
@@ -64,16 +62,16 @@ async fn every_message_arrives_as_it_was_sent() {
     ];
     for message in &down {
         to_executor.send(message).await.unwrap();
-        assert_eq!(debug(&deadline(from_minion.recv()).await.unwrap().message), debug(message));
+        assert_eq!(debug(&within(from_minion.recv()).await.unwrap().message), debug(message));
     }
     for message in &up {
         to_minion.send(message).await.unwrap();
     }
     for message in &up {
-        assert_eq!(debug(&deadline(from_executor.recv()).await.unwrap().message), debug(message));
+        assert_eq!(debug(&within(from_executor.recv()).await.unwrap().message), debug(message));
     }
     drop((to_executor, from_executor));
-    assert!(matches!(deadline(from_minion.recv()).await, Err(WireError::Closed)));
+    assert!(matches!(within(from_minion.recv()).await, Err(WireError::Closed)));
 }
 
 #[tokio::test]
@@ -84,15 +82,12 @@ async fn files_come_with_their_messages() {
     let load =
         |n: u8| ToExecutor::Load { module: Sha256Hex::from([n; 32]), name: n.to_string(), imports_granted: None };
     for n in 0..8 {
-        let mut file = tempfile::tempfile().unwrap();
-        file.write_all(&[n]).unwrap();
-        file.rewind().unwrap();
         to_executor.send(&ToExecutor::Ping { n: 0 }).await.unwrap();
-        to_executor.send_with_file(&load(n), file.into()).await.unwrap();
+        to_executor.send_with_file(&load(n), file(&[n]).into()).await.unwrap();
     }
     for n in 0..8 {
-        assert!(deadline(from_minion.recv()).await.unwrap().file.is_none());
-        let received = deadline(from_minion.recv()).await.unwrap();
+        assert!(within(from_minion.recv()).await.unwrap().file.is_none());
+        let received = within(from_minion.recv()).await.unwrap();
         assert_eq!(debug(&received.message), debug(&load(n)));
         let mut content = Vec::new();
         File::from(received.file.unwrap()).read_to_end(&mut content).unwrap();
@@ -113,9 +108,9 @@ async fn large_frames_pass_through_a_full_socket() {
         to_executor.send(&ToExecutor::Ping { n: 1 }).await.unwrap();
         to_executor
     });
-    assert_eq!(debug(&deadline(from_minion.recv()).await.unwrap().message).len(), expected);
-    assert!(matches!(deadline(from_minion.recv()).await.unwrap().message, ToExecutor::Ping { n: 1 }));
-    deadline(sending).await.unwrap();
+    assert_eq!(debug(&within(from_minion.recv()).await.unwrap().message).len(), expected);
+    assert!(matches!(within(from_minion.recv()).await.unwrap().message, ToExecutor::Ping { n: 1 }));
+    within(sending).await.unwrap();
 }
 
 #[tokio::test]
@@ -130,9 +125,9 @@ async fn a_cancelled_send_leaves_no_torn_frame() {
         to_executor.send(&ToExecutor::Ping { n: 1 }).await.unwrap();
         to_executor
     });
-    assert!(matches!(deadline(from_minion.recv()).await.unwrap().message, ToExecutor::Run(_)));
-    assert!(matches!(deadline(from_minion.recv()).await.unwrap().message, ToExecutor::Ping { n: 1 }));
-    deadline(sending).await.unwrap();
+    assert!(matches!(within(from_minion.recv()).await.unwrap().message, ToExecutor::Run(_)));
+    assert!(matches!(within(from_minion.recv()).await.unwrap().message, ToExecutor::Ping { n: 1 }));
+    within(sending).await.unwrap();
 }
 
 #[tokio::test]
@@ -142,7 +137,7 @@ async fn a_message_over_the_limit_is_not_sent_and_hurts_nothing() {
     let (_to_minion, mut from_minion) = Connection::from_fd(executor).unwrap().executor();
     assert!(matches!(to_executor.send(&run(vec![0; MAX_FRAME])).await, Err(WireError::TooLarge { .. })));
     to_executor.send(&ToExecutor::Ping { n: 1 }).await.unwrap();
-    assert!(matches!(deadline(from_minion.recv()).await.unwrap().message, ToExecutor::Ping { n: 1 }));
+    assert!(matches!(within(from_minion.recv()).await.unwrap().message, ToExecutor::Ping { n: 1 }));
 }
 
 /// Returns a receiver and the raw other end.
@@ -187,7 +182,7 @@ async fn malformed_bytes_are_typed_errors() {
     for (what, bytes, expected) in cases {
         let (mut peer, mut receiver) = raw();
         let writing = std::thread::spawn(move || peer.write_all(&bytes).map(drop));
-        let error = deadline(receiver.recv()).await.expect_err(what);
+        let error = within(receiver.recv()).await.expect_err(what);
         assert!(format!("{error:?}").starts_with(expected), "{what}: {error:?}");
         drop(receiver);
         let _ = writing.join().unwrap();
@@ -200,7 +195,7 @@ async fn array_lengths_that_lie_allocate_nothing() {
     for body in [&b"\x81\xa6Unload\xc6\xff\xff\xff\xff"[..], b"\x81\xa4Kill\xdd\xff\xff\xff\xff"] {
         let (mut peer, mut receiver) = raw();
         peer.write_all(&framed(body)).unwrap();
-        assert!(matches!(deadline(receiver.recv()).await, Err(WireError::Malformed(_))));
+        assert!(matches!(within(receiver.recv()).await, Err(WireError::Malformed(_))));
     }
 }
 
@@ -216,7 +211,7 @@ async fn files_without_messages_are_bounded() {
         sender.send_with_file(&load, file.into()).await.unwrap();
     }
     for _ in 0..3 {
-        assert!(deadline(receiver.recv()).await.unwrap().file.is_some());
+        assert!(within(receiver.recv()).await.unwrap().file.is_some());
     }
     let ping = ToExecutor::Ping { n: 0 };
     let file: OwnedFd = tempfile::tempfile().unwrap().into();
@@ -243,7 +238,7 @@ async fn a_flood_of_files_ends_the_connection() {
         }
     });
     let error = loop {
-        match deadline(receiver.recv()).await {
+        match within(receiver.recv()).await {
             Ok(received) => assert!(received.file.is_none()),
             Err(error) => break error,
         }

@@ -7,9 +7,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use brine_tests::process::{Daemon, program, run};
+use brine_kit::process::{Daemon, run};
+use brine_kit::programs::program;
+use brine_kit::wait::wait_for;
 use brine_tests::salt::Master;
-use brine_tests::wait_for;
 
 /// Returns the command that makes a mount namespace: as root, or as a user who may make user namespaces.
 fn namespace() -> Option<Vec<&'static str>> {
@@ -48,7 +49,7 @@ fn inside(master: &Master, relative: &str) -> PathBuf {
 }
 
 /// Runs one of the master's commands in the master's mount namespace.
-fn command(master: &Master, name: &str, args: &[&str]) -> brine_tests::process::Output {
+fn command(master: &Master, name: &str, args: &[&str]) -> brine_kit::process::Output {
     let (pid, program, conf) = (
         master.daemon.as_ref().expect("it runs").pid().to_string(),
         program(name).display().to_string(),

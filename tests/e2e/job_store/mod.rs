@@ -7,12 +7,13 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use brine_kit::wait::{DEADLINE, until, wait_for};
+use brine_kit_peer::Minion;
 use brine_protocol::ids::Jid;
 use brine_protocol::msgpack;
 use brine_protocol::value::ValueExt;
 use brine_tests::salt::Master;
-use brine_tests::{DEADLINE, wait_for};
-use peer::Peer;
+use peer::Connected;
 use rusqlite::{Connection, OpenFlags};
 
 /// Returns the number of rounds: `BRINE_CRASH_ROUNDS`, or else a few.
@@ -49,14 +50,15 @@ fn stored(store: &Connection, jid: &Jid, minion: &str) -> Option<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn no_acknowledged_return_is_lost_by_kill_9() {
     let mut master = Master::start("");
-    let peers: Vec<Peer> = ["web1", "web2"].map(|id| Peer::accepted(id, &master.path("pki"))).into();
+    let peers = [("web1", 1), ("web2", 2)];
+    peers.iter().for_each(|(id, key_no)| Minion::new(id, *key_no).accept(&master.path("pki")));
     let acknowledged: Arc<Mutex<Vec<(Jid, String, String)>>> = Arc::default();
     let (mut checked, mut seed) = (0, 0x9e37_79b9_u64);
     for round in 0..rounds() {
         let mut tasks = tokio::task::JoinSet::new();
         let before = acknowledged.lock().expect("no panic holds it").len();
-        for peer in &peers {
-            let connected = peer.connect(master.ret_port).await;
+        for (id, key_no) in peers {
+            let connected = Connected::new(id, key_no, master.ret_port).await;
             for task in 0..8 {
                 let (connected, acknowledged) = (connected.clone(), Arc::clone(&acknowledged));
                 tasks.spawn(async move {
@@ -65,7 +67,7 @@ async fn no_acknowledged_return_is_lost_by_kill_9() {
                         let jid = Jid::now();
                         let value = format!("{round} {task} {n} {}", "x".repeat(n % 900));
                         if connected.give(&mut requester, &jid, &value).await {
-                            let new = (jid, connected.id.to_string(), value);
+                            let new = (jid, connected.id().to_string(), value);
                             acknowledged.lock().expect("no panic holds it").push(new);
                         }
                     }
@@ -73,12 +75,7 @@ async fn no_acknowledged_return_is_lost_by_kill_9() {
             }
         }
         // After the first acknowledgement of this round, and then at a random time within half a second.
-        let first = async {
-            while acknowledged.lock().expect("no panic holds it").len() == before {
-                tokio::time::sleep(Duration::from_millis(2)).await;
-            }
-        };
-        tokio::time::timeout(DEADLINE, first).await.expect("an acknowledgement");
+        until("an acknowledgement", || acknowledged.lock().expect("no panic holds it").len() > before).await;
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         tokio::time::sleep(Duration::from_micros((seed >> 33) % 500_000)).await;
         master.kill();
@@ -110,8 +107,8 @@ async fn no_acknowledged_return_is_lost_by_kill_9() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_clean_up_that_is_killed_goes_on() {
     let mut master = Master::start("keep_jobs_seconds: 3600");
-    let peer = Peer::accepted("web1", &master.path("pki"));
-    let connected = peer.connect(master.ret_port).await;
+    Minion::new("web1", 1).accept(&master.path("pki"));
+    let connected = Connected::new("web1", 1, master.ret_port).await;
     let young = Jid::now();
     assert!(connected.give(&mut connected.requester(), &young, "young").await);
     master.stop();

@@ -1,11 +1,11 @@
 //! Other users of the master: log-ins, tokens, users of the host.
 
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 
-use brine_tests::process::Daemon;
+use brine_kit::process::Daemon;
+use brine_kit::wait::wait_for;
 use brine_tests::salt::{Kind, Master};
-use brine_tests::wait_for;
 
 use super::{minions, script, start};
 
@@ -68,7 +68,7 @@ fn log_ins_tokens_and_permissions() {
 
 #[test]
 fn salt_api() {
-    let port = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a free port").port();
+    let [port] = brine_kit::ports::free_ports();
     let (master, _users) = start_with_users(&format!(
         "rest_cherrypy: {{port: {port}, host: 127.0.0.1, disable_ssl: True, thread_pool: 10}}\n\
          netapi_enable_clients: [local, local_async, local_batch, local_subset, runner, runner_async, wheel]\n"

@@ -1,8 +1,9 @@
 //! Python's commands with the configuration of a Brine master: `salt`, `salt-key`, `salt-run`.
 
-use brine_tests::process::{Daemon, Output};
+use brine_kit::process::{Daemon, Output};
+use brine_kit::wait::wait_for;
+use brine_tests::fits;
 use brine_tests::salt::{Kind, Master, Minion, line};
-use brine_tests::{fits, wait_for};
 use serde_json::json;
 
 use super::{RETURNERS, minions, start};

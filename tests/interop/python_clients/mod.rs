@@ -8,7 +8,7 @@ mod master;
 mod postgres;
 mod texts;
 
-use brine_tests::process::{Output, run_with};
+use brine_kit::process::{Output, run_with};
 use brine_tests::salt::{Master, Minion, line, python};
 
 /// The folder of the returner through which Python's programs read the master's job store.

@@ -1,9 +1,9 @@
 //! Python's PostgreSQL returners beside ours, with the same tables.
 
+use brine_kit::process::{Output, run_with};
+use brine_kit::wait::wait_for;
 use brine_tests::postgres::Server;
-use brine_tests::process::{Output, run_with};
 use brine_tests::salt::{Kind, Master, python};
-use brine_tests::wait_for;
 use serde_json::json;
 
 use super::start;

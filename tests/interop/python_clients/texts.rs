@@ -3,7 +3,7 @@
 
 mod salt;
 
-use brine_tests::process::{Output, run};
+use brine_kit::process::{Output, run};
 use brine_tests::salt::{Kind, Master, Minion, line};
 
 /// Masks jids, which differ from call to call.

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use brine_tests::process::run;
+use brine_kit::process::run;
 use brine_tests::salt::{Master, python};
 use serde_json::{Value, json};
 

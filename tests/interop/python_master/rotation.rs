@@ -3,9 +3,9 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use brine_tests::process::run;
+use brine_kit::process::run;
+use brine_kit::wait::wait_for;
 use brine_tests::salt::{Kind, Master, Minion, python};
-use brine_tests::wait_for;
 use serde_json::json;
 
 /// Requests a new key like `salt-key`. In 3006 the file does not name the master.

@@ -3,9 +3,10 @@
 
 use std::path::Path;
 
+use brine_kit::files::set_mode;
+use brine_kit::wait::wait_for;
 use brine_protocol::keys::PrivateKey;
 use brine_tests::salt::{Kind, Master, Minion};
-use brine_tests::wait_for;
 use serde_json::json;
 
 const MASTER: &str = "worker_threads: 3\ntimeout: 15\nloop_interval: 1\nzmq_filtering: True\nmaster_sign_pubkey: True\n\
@@ -101,7 +102,7 @@ fn all_is_signed_and_what_is_not_is_refused() {
 fn trust(minion: &Minion, key: &str) {
     let pki = minion.path("pki");
     std::fs::create_dir_all(&pki).expect("our own folder");
-    std::fs::set_permissions(&pki, std::os::unix::fs::PermissionsExt::from_mode(0o700)).expect("our own folder");
+    set_mode(&pki, 0o700);
     if !key.is_empty() {
         std::fs::write(pki.join("master_sign.pub"), key).expect("our own folder");
     }

@@ -1,7 +1,7 @@
 //! Events in the life of Python minions: restarts, deleted keys, changed keys, required signatures.
 
+use brine_kit::wait::wait_for;
 use brine_tests::salt::{Kind, Master};
-use brine_tests::wait_for;
 use serde_json::json;
 
 use super::{act, publish_port, restart_with, wait_until_back, wait_until_connected};

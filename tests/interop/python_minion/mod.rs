@@ -46,7 +46,7 @@ fn wait_until_back(master: &Master, events: &Events, id: &str) {
 
 /// Waits until a minion accepts jobs: publications while it is not connected are lost, as in Salt.
 fn wait_until_connected(master: &Master, id: &str) {
-    brine_tests::wait_for(&format!("{id} to take jobs"), || {
+    brine_kit::wait::wait_for(&format!("{id} to take jobs"), || {
         let answer = master.salt(&["-t", "2", "--out=json", "--static", id, "test.ping"]);
         answer.stdout.contains("true").then_some(())
     });

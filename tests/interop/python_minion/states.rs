@@ -1,6 +1,6 @@
 //! A tree of states that Brine serves and Python compiles, and the output of `salt` for it.
 
-use brine_tests::process::run;
+use brine_kit::process::run;
 use brine_tests::salt::{Kind, Master, python};
 use serde_json::{Value, json};
 

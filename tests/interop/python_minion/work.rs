@@ -42,7 +42,7 @@ fn functions_events_and_modules() {
     // A running job can be found and killed.
     let events = master.events();
     let jid = master.start_job(&["python", "test.sleep", "60"]);
-    brine_tests::wait_for("the job to run", || {
+    brine_kit::wait::wait_for("the job to run", || {
         let found = master.json("python", &["saltutil.find_job", &jid]);
         (found["fun"] == "test.sleep").then_some(())
     });

@@ -1,6 +1,6 @@
 //! The wheel functions with masters of both kinds.
 
-use brine_tests::process::run_with;
+use brine_kit::process::run_with;
 use brine_tests::salt::{Master, python};
 use serde_json::{Value, json};
 

@@ -1,23 +1,30 @@
-//! Helpers for the tests of several crates.
+//! What the tests of several crates need: real programs, real sockets on loopback, temporary folders.
+//!
+//! - [`wait`]: events and conditions, with a deadline
+//! - [`process`]: programs and their output, daemons that end with the test, signals, what /proc says
+//! - [`programs`]: where Brine's programs and test modules are
+//! - [`files`]: modes, scripts, temporary folders
+//! - [`keys`]: RSA keys that are made already
+//! - [`ports`]: free ports
+//! - [`needs`]: what a test cannot run without
+//! - `logs`, `wat`: features of the same names
+//!
+//! Where something cannot do what it says, it panics, and so fails the test.
+//!
+//! This crate depends on no other crate of the workspace, so that unit tests of each can use it. `brine-kit-peer` and
+//! `brine-kit-sandbox`, in folders here, are for integration tests; they need the wire and the sandbox.
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "only tests use it")]
 
-/// Reports that a test cannot run because `what` is missing, and how to get it. The caller then returns.
-///
-/// # Panics
-/// With `CI=true`: there, a test that does nothing must not count as passed.
-pub fn missing(what: &str, remedy: &str) {
-    let ci = std::env::var("CI").is_ok_and(|value| value == "true" || value == "1");
-    assert!(!ci, "{what} is missing: {remedy}");
-    eprintln!("this test does nothing: {what} is missing: {remedy}");
-}
+pub mod files;
+pub mod keys;
+#[cfg(feature = "logs")]
+pub mod logs;
+pub mod needs;
+pub mod ports;
+pub mod process;
+pub mod programs;
+pub mod wait;
+#[cfg(feature = "wat")]
+pub mod wat;
 
-/// Checks whether the test runs as root; if not, reports that it has to.
-///
-/// # Panics
-/// Like [`missing`].
-pub fn is_root() -> bool {
-    let root = rustix::process::geteuid().is_root();
-    if !root {
-        missing("the right to act as other users", "run the tests as root");
-    }
-    root
-}
+pub use needs::{is_root, missing};

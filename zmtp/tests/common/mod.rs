@@ -4,6 +4,7 @@
 
 use std::{future::Future, net::SocketAddr, process::Stdio, time::Duration};
 
+use brine_kit::wait::Deadline;
 use brine_zmtp::{
     Endpoint, Frames, Heartbeat, Incoming, PubConfig, Publisher, Router, RouterConfig, SocketLimits, SubEvent,
     Subscriber,
@@ -16,24 +17,20 @@ use tokio::{
     process::{Child, ChildStdin, ChildStdout},
 };
 
-/// The deadline for everything that must happen, long enough for a busy machine.
+/// The deadline for everything that must happen: shorter than the time limits of sockets, which would hide an error.
 pub const DEADLINE: Duration = Duration::from_secs(30);
 /// The time for which a test watches that something does not happen.
 pub const A_WHILE: Duration = Duration::from_millis(200);
 
 /// Waits with the deadline.
-pub async fn within<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(DEADLINE, future).await.expect("it must happen within the deadline")
+#[track_caller]
+pub fn within<T>(future: impl Future<Output = T>) -> impl Future<Output = T> {
+    DEADLINE.within(future)
 }
 
 /// Polls until the condition is true.
-pub async fn until(mut condition: impl FnMut() -> bool) {
-    within(async {
-        while !condition() {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-    })
-    .await;
+pub async fn until(condition: impl FnMut() -> bool) {
+    DEADLINE.until("a condition", condition).await;
 }
 
 pub fn any_port() -> Endpoint {

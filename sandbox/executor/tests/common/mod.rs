@@ -3,13 +3,15 @@
 #![allow(clippy::unwrap_used, reason = "it is test code")]
 #![allow(clippy::disallowed_methods, reason = "the test starts the program that may start nothing")]
 
-use std::io::{Read, Seek, Write};
+use std::io::Read;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
+use brine_kit::files::file;
+use brine_kit::wait::within;
+use brine_kit::wat::{component as component_text, wasm};
 use brine_sandbox_wire::{
-    Connection, FailKind, FromExecutor, JobContext, Limits, LogLevel, Outcome, Receiver, Run, Sender, Sha256Hex,
-    ToExecutor, Usage, WireError,
+    ByteBuf, Connection, FailKind, FromExecutor, HostError, HostOp, JobContext, Limits, LogLevel, Outcome, Receiver,
+    Run, Sender, Sha256Hex, ToExecutor, Usage, WireError,
 };
 use serde_json::Value;
 
@@ -23,11 +25,6 @@ pub struct Executor {
     next_module: u8,
 }
 
-/// A deadline that is long enough for a busy machine.
-pub async fn deadline<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(60), future).await.expect("in time")
-}
-
 pub fn command(stdin: impl Into<Stdio>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_brine-executor"));
     command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -36,15 +33,7 @@ pub fn command(stdin: impl Into<Stdio>) -> Command {
 
 /// Compiles a module as the minion's compiler does.
 pub fn compile(wat: &str) -> Vec<u8> {
-    let wasm = wat::parse_str(wat).unwrap();
-    brine_engine::engine().unwrap().precompile_component(&wasm).unwrap_or_else(|error| panic!("{error:?}\n{wat}"))
-}
-
-pub fn file(content: &[u8]) -> std::fs::File {
-    let mut file = tempfile::tempfile().unwrap();
-    file.write_all(content).unwrap();
-    file.rewind().unwrap();
-    file
+    brine_engine::engine().unwrap().precompile_component(&wasm(wat)).unwrap_or_else(|error| panic!("{error:?}\n{wat}"))
 }
 
 pub fn pack(value: &Value) -> Vec<u8> {
@@ -64,7 +53,7 @@ impl Executor {
         let (connection, other) = Connection::pair().unwrap();
         let child = command(other).args(options).spawn().unwrap();
         let (sender, mut receiver) = connection.minion();
-        let ready = deadline(receiver.recv()).await.unwrap().message;
+        let ready = within(receiver.recv()).await.unwrap().message;
         assert!(
             matches!(ready, FromExecutor::Ready { version: brine_sandbox_wire::VERSION, pid, .. } if pid == child.id())
         );
@@ -87,7 +76,7 @@ impl Executor {
         let hash = Sha256Hex::from([self.next_module; 32]);
         let load = ToExecutor::Load { module: hash, name: "test".into(), imports_granted };
         self.sender.send_with_file(&load, file(code).into()).await.unwrap();
-        match deadline(self.receiver.recv()).await.unwrap().message {
+        match within(self.receiver.recv()).await.unwrap().message {
             FromExecutor::Loaded { module } if module == hash => Ok(hash),
             FromExecutor::LoadFailed { module, error } if module == hash => Err(error),
             other => panic!("{other:?}"),
@@ -107,10 +96,7 @@ impl Executor {
                 function: format!("test.{function}"),
                 user: "root".into(),
                 minion_id: "minion".into(),
-                test: false,
-                master: None,
-                timeout_ms: None,
-                called_by: None,
+                ..JobContext::default()
             },
             limits: Limits::default(),
             imports_granted: Vec::new(),
@@ -123,7 +109,7 @@ impl Executor {
     }
 
     pub async fn recv(&mut self) -> Result<FromExecutor, WireError> {
-        Ok(deadline(self.receiver.recv()).await?.message)
+        Ok(within(self.receiver.recv()).await?.message)
     }
 
     /// The next message that is not a log line.
@@ -156,6 +142,31 @@ impl Executor {
         self.finish(run).await.0
     }
 
+    /// Loads a component and calls its `f`, which makes this request of an interface of the host. Gives it the reply.
+    pub async fn ask(
+        &mut self,
+        wat: &str,
+        interface: &str,
+        args: &Value,
+        expected: &HostOp,
+        reply: Result<Vec<u8>, HostError>,
+    ) -> Outcome {
+        let module = self.load(wat).await;
+        let mut run = self.run(module, "f");
+        run.args = pack(args);
+        run.imports_granted = vec![format!("brine:host/{interface}")];
+        let call = run.call;
+        self.send(ToExecutor::Run(Box::new(run))).await;
+        match self.next().await {
+            FromExecutor::HostCall { call: asking, request, op } => {
+                assert_eq!((asking, &op), (call, expected));
+                self.send(ToExecutor::HostReply { call, request, result: reply.map(ByteBuf::from) }).await;
+                self.done(call).await.0
+            }
+            other => panic!("{expected:?}: {other:?}"),
+        }
+    }
+
     /// Loads a component and calls its `f` with these limits.
     pub async fn f(&mut self, wat: &str, limits: Limits) -> (Outcome, Usage) {
         let module = self.load(wat).await;
@@ -166,7 +177,7 @@ impl Executor {
 
     /// Checks that the process works: it answers another job.
     pub async fn still_works(&mut self) {
-        let module = self.load(PING).await;
+        let module = self.load(&pings()).await;
         let run = self.run(module, "ping");
         assert_eq!(returned(&self.finish(run).await.0), Value::Bool(true));
     }
@@ -181,7 +192,7 @@ impl Executor {
             child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
             (child.wait().unwrap().code(), said)
         };
-        deadline(tokio::task::spawn_blocking(end)).await.unwrap()
+        within(tokio::task::spawn_blocking(end)).await.unwrap()
     }
 }
 
@@ -201,12 +212,6 @@ pub fn assert_failed(outcome: &Outcome, expected: FailKind, text: &str) {
         other => panic!("{other:?}"),
     }
 }
-
-pub const PING: &str = r#"
-    (component
-        (core module $m (func (export "ping") (result i32) i32.const 1))
-        (core instance $i (instantiate $m))
-        (func (export "ping") (result bool) (canon lift (core func $i "ping"))))"#;
 
 /// A component around a core module that exports `f`, a `memory` and a bump allocator `realloc`. `types` precede it;
 /// `ty` is the type of the function.
@@ -236,13 +241,27 @@ pub fn component(types: &str, ty: &str, core: &str) -> String {
 
 /// A component whose `f` has no parameters and no result, with this core module.
 pub fn bare(core: &str) -> String {
-    format!(
-        r#"(component
-            (core module $m {core})
-            (core instance $i (instantiate $m))
-            (func (export "f") (canon lift (core func $i "f"))))"#
-    )
+    component_text("", core, &[("f", "")])
 }
+
+/// A component whose `ping` returns true.
+pub fn pings() -> String {
+    component_text("", r#"(func (export "ping") (result i32) i32.const 1)"#, &[("ping", "(result bool)")])
+}
+
+/// The streams of WASI and their errors, as `$streams`.
+pub const STREAMS: &str = r#"
+    (import "wasi:io/error@0.2.0" (instance $error (export "error" (type (sub resource)))))
+    (alias export $error "error" (type $error-type))
+    (import "wasi:io/streams@0.2.0" (instance $streams
+        (export "input-stream" (type (sub resource)))
+        (export "output-stream" (type $stream (sub resource)))
+        (alias outer 1 $error-type (type $error'))
+        (export "error" (type $error (eq $error')))
+        (type $failure' (variant (case "last-operation-failed" (own $error)) (case "closed")))
+        (export "stream-error" (type $failure (eq $failure')))
+        (export "[method]output-stream.blocking-write-and-flush" (func
+            (param "self" (borrow $stream)) (param "contents" (list u8)) (result (result (error $failure)))))))"#;
 
 /// `f` passes its parameters to `function` of the interface and returns the memory that the function writes, as
 /// `result`: a type with the same layout as the function's own.

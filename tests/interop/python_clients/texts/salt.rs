@@ -1,9 +1,8 @@
 //! Python's `salt` and `salt-cp` and ours, on the host of one Brine master, with the same words: output, written files
 //! and exit codes. The minion `lost` has a key and never returns.
 
-use std::os::unix::fs::PermissionsExt;
-
-use brine_tests::process::Output;
+use brine_kit::files::set_mode;
+use brine_kit::process::Output;
 use brine_tests::salt::{Kind, Master, Minion, line};
 
 use super::{all_same, masked};
@@ -23,7 +22,7 @@ fn fleet(config: &str, minions: &[(&str, Kind)]) -> (Master, Vec<Minion>) {
     let there = master.path("there");
     std::fs::create_dir_all(&there).expect("our own folder");
     for dir in [master.folder.path(), &there] {
-        std::fs::set_permissions(dir, PermissionsExt::from_mode(0o777)).expect("our own folder");
+        set_mode(dir, 0o777);
     }
     let grant = format!("sandbox: {{modules: {{cp: {{filesystem: {{{}: rw}}}}}}}}", there.display());
     let minions: Vec<Minion> = minions.iter().map(|(id, kind)| master.minion_kind(*kind, id, &grant)).collect();

@@ -1,7 +1,7 @@
 //! Jobs that run for a while, jobs in batches, and later look-ups of jobs.
 
+use brine_kit::wait::wait_for;
 use brine_tests::salt::line;
-use brine_tests::wait_for;
 use serde_json::{Value, json};
 
 use super::super::client::{answers, call, calls};

@@ -1,6 +1,6 @@
 //! Modules from the Python master's file server, from several environments.
 
-use brine_tests::process::{example, testing};
+use brine_kit::programs::{example, testing};
 use serde_json::json;
 
 use super::super::client::{answers, call, calls};

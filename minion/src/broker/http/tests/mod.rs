@@ -5,8 +5,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use brine_kit::wait::Deadline;
+use brine_kit_sandbox::job;
 use brine_protocol::value::ValueExt;
-use brine_sandbox::{Grants, JobContext, NetworkRule, Sha256Hex};
+use brine_sandbox::{Grants, NetworkRule};
 use futures_util::future::BoxFuture;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -15,7 +17,7 @@ use tokio::task::JoinSet;
 
 use super::*;
 
-/// A deadline far beyond the duration of every step.
+/// A deadline far beyond the duration of every step, and shorter than the time limit of requests.
 const DEADLINE: Duration = Duration::from_secs(20);
 
 /// Answers each look-up with the next list of addresses; the last list is repeated.
@@ -119,8 +121,7 @@ fn caller(granted: &[(&str, u16)]) -> Caller {
     let mut grants = Grants::default();
     let rule = |(host, port): &(&str, u16)| NetworkRule { host: (*host).to_owned(), ports: (*port, *port) };
     grants.direct.network = granted.iter().map(rule).collect();
-    let job = JobContext { jid: "20261120134740245008".into(), function: "m.f".into(), ..JobContext::default() };
-    Caller::new(Arc::new(job), "m".parse().unwrap(), Sha256Hex::from([0; 32]), Arc::new(grants), DEADLINE)
+    brine_kit_sandbox::caller(job("20261120134740245008", "m.f"), "m", grants)
 }
 
 fn get(url: &str) -> HttpRequest {
@@ -135,7 +136,7 @@ fn http(names: &[(&'static str, &str)]) -> (Http, Arc<Scripted>) {
 
 async fn send(http: &Http, caller: &Caller, request: HttpRequest) -> Result<Value, String> {
     let answer = http.answer(caller, HttpOp::Request(Box::new(request)));
-    tokio::time::timeout(DEADLINE, answer).await.expect("it does not end").map_err(|e| e.to_string())
+    DEADLINE.within(answer).await.map_err(|e| e.to_string())
 }
 
 #[tokio::test]
@@ -392,7 +393,7 @@ async fn informational_answers_are_bounded() {
         let error = send(&http, &caller(&[("127.0.0.1", server.at.port())]), request).await.unwrap_err();
         assert!(error.contains("more than 16 informational answers"), "{error}");
         // The connection is closed too.
-        tokio::time::timeout(DEADLINE, left.recv()).await.unwrap().unwrap();
+        DEADLINE.within(left.recv()).await.unwrap();
     }
 }
 
@@ -421,14 +422,14 @@ async fn slow_servers_do_not_outlast_their_time() {
         let error = send(&http, &caller, request).await.unwrap_err();
         assert!(error.contains("not done in its time, 100ms"), "{error}");
         // The connection is closed too.
-        tokio::time::timeout(DEADLINE, left.recv()).await.unwrap().unwrap();
+        DEADLINE.within(left.recv()).await.unwrap();
     }
     caller.ends = Instant::now() + Duration::from_millis(100);
     let begun = Instant::now();
     let request = HttpRequest { timeout_ms: Some(u64::MAX), ..get(&server.url("/body")) };
     assert!(send(&http, &caller, request).await.is_err());
     assert!(begun.elapsed() < Duration::from_secs(10));
-    tokio::time::timeout(DEADLINE, left.recv()).await.unwrap().unwrap();
+    DEADLINE.within(left.recv()).await.unwrap();
 }
 
 /// The end of a job ends its requests.
@@ -450,7 +451,7 @@ async fn a_dropped_request_is_over() {
         _ = http.answer(&caller, op) => panic!("nobody answers"),
         request = server.requests.recv() => assert!(request.is_some()),
     }
-    tokio::time::timeout(DEADLINE, left.recv()).await.expect("the connection stays open").unwrap();
+    DEADLINE.within(left.recv()).await.unwrap();
 }
 
 mod certificates;

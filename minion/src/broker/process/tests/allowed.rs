@@ -2,6 +2,8 @@
 
 use super::*;
 
+use brine_kit::files::set_mode;
+
 /// The second check of the grant: a program that the sandbox's check passed by mistake does not run.
 #[tokio::test]
 async fn what_was_not_granted_is_denied_here_too() {
@@ -103,14 +105,14 @@ async fn programs_that_others_may_change_are_not_run() {
     let open = at("open");
     fs::create_dir(&open).unwrap();
     let inside = script(&open.join("p"), text, 0o755);
-    fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
+    set_mode(&open, 0o777);
     let why = refused(argv(&[&inside])).await;
     assert!(why.starts_with(&format!("{} can be written", open.display())), "{why}");
     // In a sticky folder, others cannot replace files of another user.
-    fs::set_permissions(&open, fs::Permissions::from_mode(0o1777)).unwrap();
+    set_mode(&open, 0o1777);
     assert_eq!(stdout(&run(argv(&[&inside])).await), "ran\n");
     // The folder of a link is checked, and so is the link's target.
-    fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
+    set_mode(&open, 0o777);
     symlink(&inside, at("link")).unwrap();
     let why = refused(argv(&[at("link").to_str().unwrap()])).await;
     assert!(why.starts_with(&format!("{} can be written", open.display())), "{why}");

@@ -13,8 +13,8 @@ async fn the_timeout_ends_all_of_it() {
     assert_eq!((number(&done, "signal"), stdout(&done).as_str()), (Some(15), "early\n"));
     assert!(before.elapsed() < Duration::from_secs(5));
     let (grandchild, pid) = (read_pid(&file).unwrap(), number(&done, "pid").unwrap() as i32);
-    until("the program is reaped", || !exists(pid)).await;
-    until("the grandchild ends", || !lives(grandchild)).await;
+    SOON.until("the program is reaped", || !exists(pid)).await;
+    SOON.until("the grandchild ends", || !lives(grandchild)).await;
 }
 
 #[tokio::test]
@@ -46,16 +46,16 @@ async fn dropped_it_is_gone_at_once_with_all_that_it_started() {
         tokio::pin!(running);
         tokio::select! {
             done = &mut running => panic!("{done:?}"),
-            () = until("it runs", || ["leader", "child", "daemon"].iter().all(|name| read_pid(&at(name)).is_some())) => {}
+            () = SOON.until("it runs", || ["leader", "child", "daemon"].iter().all(|name| read_pid(&at(name)).is_some())) => {}
         }
     }
     let dropped = Instant::now();
     let pids: Vec<i32> = ["leader", "child", "daemon"].iter().map(|name| read_pid(&at(name)).unwrap()).collect();
-    until("all end", || !pids.iter().any(|pid| lives(*pid))).await;
-    until("the leader is reaped", || !exists(pids[0])).await;
+    SOON.until("all end", || !pids.iter().any(|pid| lives(*pid))).await;
+    SOON.until("the leader is reaped", || !exists(pids[0])).await;
     println!("ended and reaped after {:?}", dropped.elapsed());
     // Its place is free again.
-    until("the place is free", || processes.places.available_permits() == 1).await;
+    SOON.until("the place is free", || processes.places.available_permits() == 1).await;
     processes.answer(&caller, ProcessOp::Run(Box::new(argv(&["true"])))).await.unwrap();
 }
 
@@ -68,7 +68,7 @@ async fn dropped_before_it_started_it_leaves_nothing() {
         // Polled once.
         let _ = tokio::time::timeout(Duration::ZERO, running).await;
     }
-    until("all places are free", || processes.places.available_permits() == super::super::MAX_PROGRAMS).await;
+    SOON.until("all places are free", || processes.places.available_permits() == super::super::MAX_PROGRAMS).await;
     assert_eq!(processes_named("sleep\x001717\0"), 0);
 }
 
@@ -99,7 +99,7 @@ async fn a_tree_is_ended_whole() {
         match timeout_ms {
             None => tokio::select! {
                 done = &mut running => panic!("{done:?}"),
-                () = until("it runs", there) => {}
+                () = SOON.until("it runs", there) => {}
             },
             Some(_) => assert_eq!(running.as_mut().await.get("timed_out"), Some(&Value::from(true))),
         }
@@ -108,7 +108,7 @@ async fn a_tree_is_ended_whole() {
             // Drops the running future.
             running.set(run(argv(&["true"])));
         }
-        until("all end", || !pids.iter().any(|pid| lives(*pid))).await;
+        SOON.until("all end", || !pids.iter().any(|pid| lives(*pid))).await;
     }
 }
 
@@ -119,7 +119,7 @@ async fn no_zombies() {
     for _ in 0..20 {
         pids.push(number(&run(sh("sleep 0 & true")).await, "pid").unwrap() as i32);
     }
-    until("all are reaped", || !pids.iter().any(|pid| exists(*pid))).await;
+    SOON.until("all are reaped", || !pids.iter().any(|pid| exists(*pid))).await;
 }
 
 /// Processes in the program's group, after two forks, and in a group of their own made by a shell with job control.
@@ -137,7 +137,7 @@ async fn what_it_left_behind_is_ended() {
         assert_eq!((number(&done, "code"), stdout(&done).as_str()), (Some(0), "done\n"), "{name}");
         assert!(before.elapsed() < Duration::from_secs(5));
         let pid = read_pid(&at(name)).unwrap();
-        until(name, || !lives(pid)).await;
+        SOON.until(name, || !lives(pid)).await;
     }
 }
 
@@ -203,7 +203,7 @@ async fn a_daemonised_program_ends_with_its_job() {
 }
 
 async fn end_marked(mark: &str) {
-    until("what was left is ended", || {
+    SOON.until("what was left is ended", || {
         let all = fs::read_dir("/proc").unwrap().flatten();
         let left = all.filter(|entry| {
             let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
@@ -228,11 +228,12 @@ async fn a_daemon_is_gone_when_its_job_is_dropped() {
                 tokio::pin!(running);
                 tokio::select! {
                     done = &mut running => panic!("{done:?}"),
-                    () = until("it runs", || marked(&mark).iter().filter(|line| line.starts_with("sleep")).count() == 3) => {}
+                    () = SOON.until("it runs", || marked(&mark).iter().filter(|line| line.starts_with("sleep")).count() == 3) => {}
                 }
             }
-            until("all end", || marked(&mark).is_empty()).await;
-            until("the place is free", || processes.places.available_permits() == super::super::MAX_PROGRAMS).await;
+            SOON.until("all end", || marked(&mark).is_empty()).await;
+            SOON.until("the place is free", || processes.places.available_permits() == super::super::MAX_PROGRAMS)
+                .await;
         }
     }
 }
@@ -299,7 +300,7 @@ async fn many_at_once_and_one_more_is_busy() {
         }
     };
     let one_more = async {
-        until("all run", || processes.places.available_permits() == 0).await;
+        SOON.until("all run", || processes.places.available_permits() == 0).await;
         let busy = processes.answer(&caller, ProcessOp::Run(Box::new(argv(&["true"])))).await.unwrap_err();
         assert_eq!(busy.to_string(), "busy: 64 programs of jobs run on this minion; try again later");
         fs::write(&go, "").unwrap();

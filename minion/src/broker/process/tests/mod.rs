@@ -1,14 +1,18 @@
 //! Tests with real programs of the machine.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use brine_kit::files::{mode, set_mode};
 use brine_kit::is_root;
+use brine_kit::process::{exists, lives};
+use brine_kit::wait::Deadline;
+use brine_kit_sandbox::job;
 use brine_protocol::value::{Value, ValueExt};
-use brine_sandbox::{Caller, Grants, HostError, JobContext, Names, ProcessGrant, ProcessOp, ProcessRun, Sha256Hex};
+use brine_sandbox::{Caller, Grants, HostError, Names, ProcessGrant, ProcessOp, ProcessRun};
 
 use super::Processes;
 
@@ -27,6 +31,9 @@ const ANY: fn() -> ProcessGrant = || ProcessGrant {
     ..ProcessGrant::default()
 };
 
+/// The deadline for what the end of a job ends.
+const SOON: Duration = Duration::from_secs(10);
+
 fn only(programs: &[&str]) -> ProcessGrant {
     ProcessGrant { programs: names(programs), ..ProcessGrant::default() }
 }
@@ -38,18 +45,7 @@ fn names(names: &[&str]) -> Names {
 fn caller(process: ProcessGrant) -> Caller {
     let mut grants = Grants::default();
     grants.process = process;
-    let job = JobContext {
-        jid: "20260101000000000000".into(),
-        function: "cmd.run".into(),
-        user: "root".into(),
-        minion_id: "m1".into(),
-        test: false,
-        master: None,
-        timeout_ms: None,
-        called_by: None,
-    };
-    let module = "cmd".parse().unwrap();
-    Caller::new(Arc::new(job), module, Sha256Hex::from([0; 32]), Arc::new(grants), Duration::from_secs(60))
+    brine_kit_sandbox::caller(job("20260101000000000000", "cmd.run"), "cmd", grants)
 }
 
 fn argv(argv: &[&str]) -> ProcessRun {
@@ -90,33 +86,14 @@ fn number(value: &Value, key: &str) -> Option<i64> {
 /// A folder that only its owner can write, whatever the umask is.
 fn folder() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
-    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    set_mode(dir.path(), 0o755);
     dir
 }
 
 fn script(path: &Path, text: &str, mode: u32) -> String {
     fs::write(path, text).unwrap();
-    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    set_mode(path, mode);
     path.to_str().unwrap().to_owned()
-}
-
-/// Polls until a condition outside of the test is true.
-async fn until(what: &str, mut so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while !so() {
-        assert!(Instant::now() < deadline, "{what}: not within 10 s");
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
-}
-
-/// Whether the process exists and is not a zombie.
-fn lives(pid: i32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
-    stat.is_ok_and(|stat| !stat.rsplit_once(')').unwrap().1.trim_start().starts_with('Z'))
-}
-
-fn exists(pid: i32) -> bool {
-    Path::new(&format!("/proc/{pid}")).exists()
 }
 
 fn read_pid(path: &Path) -> Option<i32> {

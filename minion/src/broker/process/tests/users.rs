@@ -2,6 +2,8 @@
 
 use super::*;
 
+use brine_kit::files::set_mode;
+
 #[tokio::test]
 async fn run_as_another_user() {
     if !is_root() {
@@ -27,7 +29,7 @@ async fn run_as_another_user() {
     assert_eq!(text.lines().collect::<Vec<_>>(), lines);
     // A directory that the user `nobody` cannot enter.
     let dir = folder();
-    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o700)).unwrap();
+    set_mode(dir.path(), 0o700);
     let private = ProcessRun { cwd: Some(dir.path().to_str().unwrap().to_owned()), ..nobody(argv(&["/bin/pwd"])) };
     let why = refused(private).await;
     assert!(why.contains("cannot be entered as the user nobody"), "{why}");

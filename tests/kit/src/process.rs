@@ -1,6 +1,7 @@
-//! Programs and daemons. Dropping a daemon's handle ends the daemon and the processes that it started.
-#![allow(clippy::disallowed_methods, reason = "tests start the programs that they test")]
+//! Programs and daemons, by handle or process id. Dropping a daemon's handle ends the daemon and the processes that it
+//! started.
 
+use std::fmt::Display;
 use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -9,48 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
-use crate::wait_for;
-
-/// Returns the folder of Brine's programs: `BRINE_BIN`, or else the folder of the cargo profile that built this test.
-pub fn program_folder() -> PathBuf {
-    if let Some(folder) = std::env::var_os("BRINE_BIN") {
-        return PathBuf::from(folder);
-    }
-    let exe = std::env::current_exe().expect("this test has a path");
-    let folder = exe.parent().expect("a program is in a folder");
-    // Tests are in target/PROFILE/deps, the programs one level above.
-    folder.parent().filter(|_| folder.ends_with("deps")).unwrap_or(folder).to_path_buf()
-}
-
-/// Returns one of Brine's programs.
-///
-/// # Panics
-/// If it was not built.
-pub fn program(name: &str) -> PathBuf {
-    let path = program_folder().join(name);
-    assert!(path.exists(), "{} is missing: run `make build` first", path.display());
-    path
-}
-
-/// Returns one of the example modules, such as `hello`.
-///
-/// # Panics
-/// If it was not built.
-pub fn example(name: &str) -> PathBuf {
-    let path = program_folder().join("../examples").join(format!("{name}.wasm"));
-    assert!(path.exists(), "{} is missing: run `make modules` first", path.display());
-    path
-}
-
-/// Returns one of the modules that only tests use, such as `large`.
-///
-/// # Panics
-/// If it was not built.
-pub fn testing(name: &str) -> PathBuf {
-    let path = program_folder().join("../testing").join(format!("{name}.wasm"));
-    assert!(path.exists(), "{} is missing: run `make modules` first", path.display());
-    path
-}
+use crate::wait::wait_for;
 
 /// The output of a program and its exit code.
 #[derive(Debug)]
@@ -67,17 +27,11 @@ pub struct Output {
 
 impl Output {
     /// Parses standard output as JSON.
-    ///
-    /// # Panics
-    /// If it is not JSON.
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("no JSON ({e}): {self:?}"))
     }
 
     /// Checks the exit code.
-    ///
-    /// # Panics
-    /// If it is another one.
     pub fn exits(self, code: i32) -> Self {
         assert_eq!(self.code, code, "exit code: {self:?}");
         self
@@ -85,17 +39,11 @@ impl Output {
 }
 
 /// Runs a program to its end.
-///
-/// # Panics
-/// If it cannot be started.
 pub fn run(program: &Path, args: &[&str]) -> Output {
     run_with(program, args, &[])
 }
 
 /// Runs a program to its end with additional environment variables.
-///
-/// # Panics
-/// If it cannot be started.
 pub fn run_with(program: &Path, args: &[&str], env: &[(&str, &str)]) -> Output {
     let start = Instant::now();
     let output = Command::new(program)
@@ -121,17 +69,11 @@ pub struct Daemon {
 
 impl Daemon {
     /// Starts a daemon whose output goes to `log`.
-    ///
-    /// # Panics
-    /// If it cannot be started.
     pub fn start(program: &Path, args: &[&str], log: &Path) -> Self {
         Self::start_with(program, args, &[], log)
     }
 
     /// Like [`Daemon::start`], with additional environment variables.
-    ///
-    /// # Panics
-    /// If it cannot be started.
     pub fn start_with(program: &Path, args: &[&str], env: &[(&str, &str)], log: &Path) -> Self {
         let file = File::options().create(true).append(true).open(log).expect("a log file in the test's own folder");
         let child = Command::new(program)
@@ -168,18 +110,12 @@ impl Daemon {
     }
 
     /// Sends SIGTERM and waits for its end.
-    ///
-    /// # Panics
-    /// If it does not end.
     pub fn terminate(&mut self) -> ExitStatus {
         self.signal(Signal::TERM);
         self.wait_exit()
     }
 
     /// Waits until it has ended by itself.
-    ///
-    /// # Panics
-    /// If it does not end.
     pub fn wait_exit(&mut self) -> ExitStatus {
         let what = format!("{} to end; its log:\n{}", self.name, self.log_text());
         wait_for(&what, || self.child.try_wait().expect("our own child"))
@@ -191,22 +127,13 @@ impl Daemon {
     }
 
     /// Waits until its log contains `text`.
-    ///
-    /// # Panics
-    /// If the text does not appear.
     pub fn wait_log(&self, text: &str) {
         wait_for(&format!("{text:?} in the log of {}", self.name), || self.log_text().contains(text).then_some(()));
     }
 
     /// Returns the process ids of its direct children.
     pub fn children(&self) -> Vec<u32> {
-        let mut all = Vec::new();
-        // Each thread has its own list of the children that it has started.
-        for task in std::fs::read_dir(format!("/proc/{}/task", self.pid())).into_iter().flatten().flatten() {
-            let text = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
-            all.extend(text.split_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
-        }
-        all
+        children(self.pid())
     }
 }
 
@@ -226,4 +153,59 @@ impl Drop for Daemon {
             eprintln!("---- the end of the log of {} ({})\n{tail}", self.name, self.log.display());
         }
     }
+}
+
+/// Sends a signal to a process that the test started.
+#[track_caller]
+pub fn signal(pid: u32, signal: Signal) {
+    let pid = Pid::from_raw(pid.cast_signed()).expect("a process id");
+    kill_process(pid, signal).expect("a process of this test");
+}
+
+/// Kills a process that the test started.
+#[track_caller]
+pub fn kill(pid: u32) {
+    signal(pid, Signal::KILL);
+}
+
+/// Reads a file that /proc has about a process; None if the process has ended.
+pub fn proc(pid: impl Display, file: &str) -> Option<String> {
+    std::fs::read_to_string(format!("/proc/{pid}/{file}")).ok()
+}
+
+/// Checks whether a process exists, even as a zombie.
+pub fn exists(pid: impl Display) -> bool {
+    Path::new(&format!("/proc/{pid}")).exists()
+}
+
+/// Checks whether a process exists and is not a zombie.
+pub fn lives(pid: impl Display) -> bool {
+    let zombie = |stat: String| stat.rsplit_once(')').expect("its form").1.trim_start().starts_with('Z');
+    proc(pid, "stat").is_some_and(|stat| !zombie(stat))
+}
+
+/// Returns a field of a process's status, such as `CapEff`; None if the process has ended.
+pub fn status(pid: impl Display, field: &str) -> Option<String> {
+    let status = proc(pid, "status")?;
+    let value = status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))?;
+    Some(value.trim().to_owned())
+}
+
+/// Returns a size from a process's status in bytes, such as `VmHWM`; None if the process has ended.
+pub fn size(pid: impl Display, field: &str) -> Option<u64> {
+    Some(status(pid, field)?.trim_end_matches(" kB").parse::<u64>().ok()? << 10)
+}
+
+/// Returns the resident memory of a process in bytes.
+#[track_caller]
+pub fn resident(pid: impl Display) -> u64 {
+    size(pid, "VmRSS").expect("it runs")
+}
+
+/// Returns the direct children of a process.
+pub fn children(pid: impl Display) -> Vec<u32> {
+    // Each thread has its own list of the children that it has started.
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let lists = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
+    lists.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect()
 }
