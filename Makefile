@@ -84,6 +84,7 @@ test-executor: setup
 test-rest: setup
 	@$(MAKE) venv & venv=$$!; $(MAKE) programs; built=$$?; wait $$venv && exit $$built
 	$(RUN_ALL) --locked $(TESTED)
+	$(if $(NEXTEST),cargo test --locked --doc $(TESTED))
 	tools/check-modules.sh $(MODULES)
 
 programs: setup
