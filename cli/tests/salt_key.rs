@@ -110,7 +110,7 @@ fn files_are_for_their_owner_only() {
         (&["-y", "-d", "db1"], "cache/.dfn", 0o400),
     ] {
         assert!(keys.run(args, "").status.success());
-        assert_eq!(mode(&keys.path(path)), expect, "{path}");
+        assert_eq!(mode(keys.path(path)), expect, "{path}");
     }
 }
 
@@ -224,7 +224,7 @@ fn key_pairs() {
     let done = keys.run(&["--gen-keys=web9", "--gen-keys-dir", &dir], "");
     assert!(done.status.success(), "{}", text(&done.stderr));
     assert!(text(&done.stdout).starts_with("return:\n    "), "{}", text(&done.stdout));
-    assert_eq!(mode(&keys.path("new/web9.pem")), 0o400);
+    assert_eq!(mode(keys.path("new/web9.pem")), 0o400);
     assert!(std::fs::read_to_string(keys.path("new/web9.pub")).unwrap().starts_with("-----BEGIN PUBLIC KEY-----"));
     // a second call keeps the pair
     let again = keys.run(&["--gen-keys=web9", "--gen-keys-dir", &dir], "");
@@ -259,7 +259,7 @@ fn the_masters_key_is_signed_for_minions() {
     std::fs::write(keys.path("pki/master.pub"), keys.golden["pems"][0].as_str().unwrap()).unwrap();
     let done = keys.run(&["--gen-signature", "--auto-create"], "");
     assert_eq!((done.status.code(), text(&done.stdout)), (Some(0), "return:\n    True\n".to_owned()));
-    assert_eq!(mode(&keys.path("pki/master_sign.pem")), 0o400);
+    assert_eq!(mode(keys.path("pki/master_sign.pem")), 0o400);
     let signature = |path: &str| {
         let text = std::fs::read_to_string(keys.path(path)).unwrap();
         base64::engine::general_purpose::STANDARD.decode(text.trim_end()).unwrap()

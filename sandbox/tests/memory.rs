@@ -26,7 +26,7 @@ async fn it_is_as_before_after_a_thousand_large_jobs() {
     let mut home = Home::new();
     (home.config.settings.max_running, home.config.settings.max_queued) = (16, JOBS);
     let (sandbox, _grip) = home.start().await;
-    sandbox.install("mine", &wasm(&number(1)), None, "base").await.unwrap();
+    sandbox.install("mine", &wasm(number(1)), None, "base").await.unwrap();
     assert!(call(&sandbox, "mine.number").await.success);
     let (own, executor) = (std::process::id(), sandbox.executor_pid().unwrap());
     let idle = (resident(own), resident(executor));

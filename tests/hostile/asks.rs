@@ -157,7 +157,7 @@ async fn a_module_that_was_granted_nothing_is_not_let_in() {
              offset …)",
         ),
     ] {
-        let (wasm, expect) = (wasm(&importing(interface)), format!("module one {expect}"));
+        let (wasm, expect) = (wasm(importing(interface)), format!("module one {expect}"));
         rig.refused("one", &wasm, AT_ONCE, &expect).await;
     }
     rig.end().await;

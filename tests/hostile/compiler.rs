@@ -32,7 +32,7 @@ async fn bombs() {
         rig.refused("bomb", &bomb, AT_ONCE, memory_or_cpu).await;
     }
     // A large module that is no bomb: it may take its time and memory, while good jobs continue.
-    let large = wasm(&guests::straight(600_000));
+    let large = wasm(guests::straight(600_000));
     let sandbox = std::sync::Arc::clone(rig.sandbox());
     let installed =
         rig.beside("a large module", CAGED, async move { sandbox.install("large", &large, None, "base").await }).await;
@@ -45,7 +45,7 @@ async fn bombs() {
 #[tokio::test(flavor = "multi_thread")]
 async fn no_modules() {
     let rig = Rig::start(CAGE).await;
-    let fine = wasm(&guests::fine());
+    let fine = wasm(guests::fine());
     let good = hostile();
     for (what, bytes, expect) in [
         ("nothing", Vec::new(), NOT_WASM),
@@ -61,16 +61,16 @@ async fn no_modules() {
         ("half", good[..good.len() / 2].to_vec(), "is not a valid component: unexpected end-of-file (at offset …)"),
         (
             "many",
-            wasm(&guests::many_instances(10_000)),
+            wasm(guests::many_instances(10_000)),
             "is not a valid component: instances count exceeds limit of 1000 (at offset …)",
         ),
         ("deep", guests::deep(1_000), "exports no function"),
         (
             "types",
-            wasm(&guests::types(12)),
+            wasm(guests::types(12)),
             "is not a valid component: effective type size exceeds the limit of 1000000 (at offset …)",
         ),
-        ("data", wasm(&guests::data(45 << 20)), "has 47186076 bytes; the limit (sandbox:compile:module) is 8388608"),
+        ("data", wasm(guests::data(45 << 20)), "has 47186076 bytes; the limit (sandbox:compile:module) is 8388608"),
     ] {
         rig.refused(what, &bytes, AT_ONCE * 2, &format!("module {what} {expect}")).await;
     }

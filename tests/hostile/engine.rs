@@ -20,7 +20,7 @@ async fn guests_that_go_wrong() {
         rig.install(name, &wasm(&guest)).await;
         rig.attack(&format!("{name}.run"), Vec::new(), CPU, &returns(expect)).await;
     }
-    rig.install("resources", &wasm(&guests::resources())).await;
+    rig.install("resources", &wasm(guests::resources())).await;
     rig.attack(
         "resources.run",
         Vec::new(),

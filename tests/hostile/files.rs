@@ -24,7 +24,7 @@ async fn start() -> Rig {
     let dir = &rig.dir;
     for name in ["ro", "rw", "ro/sub", "rw/sub", "outside"] {
         std::fs::create_dir(dir.join(name)).unwrap();
-        set_mode(&dir.join(name), 0o755);
+        set_mode(dir.join(name), 0o755);
     }
     everyones(&dir.join("rw"));
     everyones(&dir.join("rw/sub"));
@@ -237,7 +237,7 @@ async fn directories_that_are_left_out() {
     let make = |name: &str| {
         std::fs::create_dir(dir.join(name)).unwrap();
         std::fs::write(dir.join(name).join("inside"), name).unwrap();
-        set_mode(&dir.join(name), 0o755);
+        set_mode(dir.join(name), 0o755);
     };
     ["there", "other", "closed"].into_iter().for_each(make);
     symlink("other", dir.join("link")).unwrap();
@@ -323,7 +323,7 @@ async fn a_race_of_renames() {
     let rig = start().await;
     let ro = rig.dir.join("ro");
     std::fs::create_dir(ro.join("a")).unwrap();
-    set_mode(&ro.join("a"), 0o755);
+    set_mode(ro.join("a"), 0o755);
     std::fs::write(ro.join("a/secret"), "inside").unwrap();
     symlink("../outside", ro.join("b")).unwrap();
     let (stop, stopped) = std::sync::mpsc::channel::<()>();

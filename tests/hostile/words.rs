@@ -51,7 +51,7 @@ async fn escape_codes() {
     .await;
     let kwargs = vec![(ESCAPES.to_owned(), true.into())];
     rig.attack_with("hostile.say", vec![], kwargs, AT_ONCE, &fails("Passed invalid arguments to hostile.say: …")).await;
-    rig.refused(ESCAPES, &wasm(&fine()), AT_ONCE, "\"a\\u{1b}[2J… cannot be a module's name: …").await;
+    rig.refused(ESCAPES, &wasm(fine()), AT_ONCE, "\"a\\u{1b}[2J… cannot be a module's name: …").await;
     // A return is data and passes unchanged. Outputters escape it, as their tests check.
     rig.attack("hostile.say", vec![text(ESCAPES), false.into()], AT_ONCE, &returns(ESCAPES)).await;
     // The log: a module's lines are marked as such and stay separate lines.

@@ -24,13 +24,13 @@ async fn a_key_is_pending_accepted_denied_and_rejected() {
     let event = events.wait("salt/auth").await;
     assert_eq!((event.data.get_text("act"), event.data.get_text("id")), (Some("pend"), Some("web1")));
     assert!(event.data.get_text("pub").unwrap().starts_with("-----BEGIN PUBLIC KEY-----"));
-    assert_eq!(mode(&master.path("pki/minions_pre/web1")), 0o600);
+    assert_eq!(mode(master.path("pki/minions_pre/web1")), 0o600);
     assert!(!master.path("cache/sessions/web1").exists(), "nothing is kept for a key that nobody accepted");
 
     master.accept("web1");
     let AuthOutcome::Accepted(credentials) = minion.authenticate(&master).await else { panic!() };
     assert_eq!(events.wait("salt/auth").await.data.get_text("act"), Some("accept"));
-    assert_eq!(mode(&master.path("cache/sessions/web1")), 0o600);
+    assert_eq!(mode(master.path("cache/sessions/web1")), 0o600);
     let session_key = credentials.session_key.clone();
     assert_eq!(Some(credentials.publish_port), master.server().publish_endpoint().port());
     minion.take(*credentials);
@@ -157,7 +157,7 @@ async fn a_signed_master_key_is_offered_when_configured() {
     let master = TestMaster::start("auto_accept: True\nmaster_sign_pubkey: True").await;
     let reply = master.clear(auth_load(&[])).await;
     assert!(decode(reply.get_bytes("load").unwrap()).get_text("pub_sig").unwrap().ends_with('\n'));
-    assert_eq!(mode(&master.path("pki/master_sign.pem")), 0o400);
+    assert_eq!(mode(master.path("pki/master_sign.pem")), 0o400);
 }
 
 /// Old protocol versions, in which a payload could name any sender, are refused by default (CVE-2025-62349).
@@ -191,6 +191,6 @@ async fn auth_events_tell_autosign_grains_of_the_acts_that_the_setting_names() {
             master.clear(auth_load(&[("autosign_grains", odd)])).await;
             assert!(!events.wait("salt/auth").await.data.has("autosign_grains"));
         }
-        assert_eq!(mode(&master.path("cache/tokens")), 0o700, "programs look for it before there is a token");
+        assert_eq!(mode(master.path("cache/tokens")), 0o700, "programs look for it before there is a token");
     }
 }

@@ -420,7 +420,7 @@ async fn banks_of_the_cache_are_bounded() {
     // The master's own folders are no banks, so their names are free.
     assert_eq!(run(&master, "cache.store", words(&["tokens", "k", "mine"]), &mut events).await, Value::Nil);
     assert!(master.path("cache/banks/tokens/k.p").exists() && !master.path("cache/tokens/k.p").exists());
-    assert_eq!(mode(&master.path("cache/banks/tokens/k.p")), 0o600);
+    assert_eq!(mode(master.path("cache/banks/tokens/k.p")), 0o600);
     let key = run(&master, "cache.list", words(&["sessions"]), &mut events).await;
     assert_eq!(key, Value::Array(Vec::new()), "the master's session keys are no bank");
     let large = vec!["b".into(), "k".into(), Value::from("x".repeat(2 << 20))];
@@ -453,7 +453,7 @@ async fn the_wheel_writes_settings_by_a_plain_name_only() {
         assert!(!event.data.to_string().contains("timeout"), "{event:?}");
     }
     assert_eq!(std::fs::read_to_string(master.path("master.d/good.conf")).unwrap(), "timeout: 9\n");
-    assert_eq!(mode(&master.path("master.d/good.conf")), 0o600);
+    assert_eq!(mode(master.path("master.d/good.conf")), 0o600);
     for name in ["../evil", "/etc/evil", "a/b", "..", ""] {
         assert_eq!(update(name, "timeout: 9".into()).await, "Invalid path", "{name}");
     }

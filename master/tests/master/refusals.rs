@@ -198,8 +198,8 @@ async fn every_command_is_answered() {
     let opts = minion.ask(&master, map([("cmd", Value::from("_master_opts")), ("env_only", true.into())])).await;
     assert_eq!(opts.entries().unwrap().len(), 4);
     assert_eq!(minion.pillar(&master).await, empty_map());
-    assert_eq!(mode(&master.path("cache/grains/web1.p")), 0o600);
-    assert_eq!(mode(&master.path("cache/grains")), 0o700);
+    assert_eq!(mode(master.path("cache/grains/web1.p")), 0o600);
+    assert_eq!(mode(master.path("cache/grains")), 0o700);
 }
 
 #[tokio::test(flavor = "multi_thread")]

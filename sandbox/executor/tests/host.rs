@@ -2,9 +2,7 @@
 
 mod common;
 
-use brine_sandbox_wire::{
-    ByteBuf, ConfigOp, FailKind, FromExecutor, GrainsOp, HostError, HostOp, JobsOp, ModulesOp, Outcome, ToExecutor,
-};
+use brine_sandbox_wire::{ConfigOp, FailKind, GrainsOp, HostError, HostOp, JobsOp, ModulesOp, Outcome};
 use common::{Executor, assert_failed, compile, forward, pack, returned};
 use serde_json::{Value, json};
 

@@ -5,14 +5,10 @@
 mod alone;
 
 use std::net::{IpAddr, SocketAddr, TcpListener};
-use std::sync::Arc;
 
 use brine_executor::guest::Guest;
-use brine_executor::line::Line;
 use brine_kit::wait::within;
-use brine_sandbox_wire::{
-    ByteBuf, DirectGrants, FromExecutor, HostError, HostOp, JobContext, Limits, NetworkOp, NetworkRule, Run, Sha256Hex,
-};
+use brine_sandbox_wire::{ByteBuf, FromExecutor, HostError, HostOp, Limits, NetworkOp, NetworkRule};
 use wasmtime::component::Resource;
 use wasmtime_wasi::p2::bindings::sockets::instance_network::Host as _;
 use wasmtime_wasi::p2::bindings::sockets::ip_name_lookup::{Host as _, HostResolveAddressStream, ResolveAddressStream};

@@ -37,7 +37,7 @@ fn granted() -> serde_json::Value {
 
 /// Installs a module `ping` whose function has been called before.
 async fn ready(sandbox: &Sandbox) {
-    sandbox.install("ping", &wasm(&number(1)), None, "base").await.unwrap();
+    sandbox.install("ping", &wasm(number(1)), None, "base").await.unwrap();
     assert_eq!(call(sandbox, "ping.number").await.value, Value::from(1));
 }
 
@@ -133,7 +133,7 @@ async fn jobs_that_compute_do_not_hold_up_short_ones() {
     // The same for a function that was never called before.
     let spinning = crowd(&sandbox, 40, |_| fun("mine.spin"));
     until("the crowd", || sandbox.instances() == 40).await;
-    sandbox.install("late", &wasm(&number(2)), None, "base").await.unwrap();
+    sandbox.install("late", &wasm(number(2)), None, "base").await.unwrap();
     let began = Instant::now();
     assert_eq!(call(&sandbox, "late.number").await.value, Value::from(2));
     assert!(began.elapsed() < QUICK, "{:?}", began.elapsed());
@@ -187,7 +187,7 @@ async fn crowds_of_children_do_not_hold_up_short_jobs() {
     home.config.settings.total_memory = 12 << 30;
     let (sandbox, _broker) = home.start_nesting().await;
     ready(&sandbox).await;
-    sandbox.install("mine", &wasm(&calls()), None, "base").await.unwrap();
+    sandbox.install("mine", &wasm(calls()), None, "base").await.unwrap();
     sandbox.install("other", &wasm(ASKS), None, "base").await.unwrap();
     let calling = crowd(&sandbox, 40, |_| ("mine.call0".into(), vec![Value::from("mine.call1|other.spin")]));
     // At least the children of the jobs that have a turn.

@@ -51,7 +51,7 @@ async fn a_killed_executor_fails_its_running_jobs_only() {
 async fn an_idle_executor_that_dies_is_started_again() {
     let home = Home::new();
     let (sandbox, _grip) = home.start().await;
-    sandbox.install("mine", &wasm(&number(1)), None, "base").await.unwrap();
+    sandbox.install("mine", &wasm(number(1)), None, "base").await.unwrap();
     let pid = sandbox.executor_pid().unwrap();
     kill(pid);
     another_executor(&sandbox, pid).await;
@@ -65,7 +65,7 @@ async fn an_idle_executor_that_dies_is_started_again() {
 async fn deaths_that_no_module_is_to_blame_for_refuse_no_job() {
     let home = Home::new();
     let (sandbox, _grip) = home.start().await;
-    sandbox.install("mine", &wasm(&number(1)), None, "base").await.unwrap();
+    sandbox.install("mine", &wasm(number(1)), None, "base").await.unwrap();
     for _ in 0..6 {
         let pid = sandbox.executor_pid();
         pid.into_iter().for_each(kill);
@@ -91,7 +91,7 @@ async fn a_crash_loop_is_bounded_and_over_after_a_pause() {
     set_mode(folder.path(), 0o755);
     home.config.executor = program;
     let (sandbox, _grip) = home.start().await;
-    sandbox.install("mine", &wasm(&number(1)), None, "base").await.unwrap();
+    sandbox.install("mine", &wasm(number(1)), None, "base").await.unwrap();
     let pid = sandbox.executor_pid().unwrap();
     std::fs::write(&mark, "").unwrap();
     kill(pid);
@@ -121,7 +121,7 @@ async fn a_module_that_kills_its_executor_hurts_only_itself() {
     let home = Home::new().grant("*", "jobs");
     let (sandbox, mut grip) = home.start().await;
     sandbox.install("deadly", &wasm(ASKS), None, "base").await.unwrap();
-    sandbox.install("good", &wasm(&number(1)), None, "base").await.unwrap();
+    sandbox.install("good", &wasm(number(1)), None, "base").await.unwrap();
     let deadly = spawn(&sandbox, "1", "deadly.ask");
     within(grip.arrived.recv()).await.unwrap();
     let first = sandbox.executor_pid().unwrap();
@@ -196,7 +196,7 @@ async fn a_stopped_executor_loses_no_job_that_had_not_begun() {
     let home = Home::new().grant("mine", "jobs");
     let (sandbox, mut grip) = home.start().await;
     sandbox.install("mine", &wasm(ASKS), None, "base").await.unwrap();
-    sandbox.install("other", &wasm(&number(1)), None, "base").await.unwrap();
+    sandbox.install("other", &wasm(number(1)), None, "base").await.unwrap();
     assert_eq!(call(&sandbox, "other.number").await.value, Value::from(1));
     // The executor is idle when it is stopped, or at work.
     for at_work in [false, true] {

@@ -21,7 +21,7 @@ fn described(distinct: bool) -> Vec<u8> {
     let functions: String = (0..if distinct { 1_000 } else { 1 }).map(function).collect();
     let exports: String =
         (0..1_000).map(|n| format!("(export \"f{n}\" (func $f{}))", if distinct { n } else { 0 })).collect();
-    wasm(&format!(
+    wasm(format!(
         r#"(component
             (core module $m
                 (memory (export "memory") 1)

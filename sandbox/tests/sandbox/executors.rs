@@ -50,7 +50,7 @@ async fn an_executor_comes_with_the_first_job_and_goes_when_none_needs_it() {
     let plain = sandbox.executor_pid().unwrap();
     // The install loaded the module in the permanent executor only.
     assert_eq!(sandbox.executor_pids(), [plain]);
-    sandbox.install("mine", &wasm(&number(1)), None, "base").await.unwrap();
+    sandbox.install("mine", &wasm(number(1)), None, "base").await.unwrap();
     assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(1));
     assert_eq!(sandbox.executor_pids(), [plain]);
 
@@ -86,7 +86,7 @@ async fn functions_with_other_grants_run_in_other_executors() {
         "mine.number": { "filesystem": { folder: "ro" } },
     } }));
     let (sandbox, mut grip) = home.start().await;
-    sandbox.install("mine", &wasm(&reaches()), None, "base").await.unwrap();
+    sandbox.install("mine", &wasm(reaches()), None, "base").await.unwrap();
     let asking = spawn(&sandbox, "1", "mine.ask");
     within(grip.arrived.recv()).await.unwrap();
     assert_eq!(sandbox.executor_pids().len(), 1);
@@ -162,7 +162,7 @@ async fn directories_that_cannot_be_had_are_left_out_until_they_can() {
     let granted: serde_json::Map<_, _> = names.iter().map(|name| (path(name), json!("ro"))).collect();
     let home = home.policy(&json!({ "modules": { "mine": { "jobs": true, "filesystem": granted } } }));
     let (sandbox, _grip) = home.start().await;
-    sandbox.install("mine", &wasm(&reaches()), None, "base").await.unwrap();
+    sandbox.install("mine", &wasm(reaches()), None, "base").await.unwrap();
     let plain = sandbox.executor_pid().unwrap();
     // Returns the process that serves the module now.
     let served = async || {
@@ -231,7 +231,7 @@ async fn an_executor_that_does_not_start_is_told() {
         ),
         "{text}"
     );
-    sandbox.install("mine", &wasm(&number(1)), None, "base").await.unwrap();
+    sandbox.install("mine", &wasm(number(1)), None, "base").await.unwrap();
     assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(1));
     sandbox.shutdown().await;
 }

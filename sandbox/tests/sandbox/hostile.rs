@@ -15,7 +15,7 @@ async fn dies_in_its_cage(bomb: Vec<u8>, memory: u64, cpu_s: u64, expect: &[&str
     home.config.settings.compile.memory = memory;
     home.config.settings.compile.cpu_s = cpu_s;
     let (sandbox, _grip) = home.start().await;
-    sandbox.install("mine", &wasm(&number(1)), None, "base").await.unwrap();
+    sandbox.install("mine", &wasm(number(1)), None, "base").await.unwrap();
     let mut install = Box::pin(sandbox.install("bomb", &bomb, None, "base"));
     let mut answered = 0;
     let started = Instant::now();
@@ -44,7 +44,7 @@ async fn dies_in_its_cage(bomb: Vec<u8>, memory: u64, cpu_s: u64, expect: &[&str
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nested_components() {
-    let bomb = wasm(&nested(10, 8));
+    let bomb = wasm(nested(10, 8));
     assert!(bomb.len() < 2_000, "{}", bomb.len());
     let expect = [
         "module bomb needs more than 512 MiB of memory to compile",
@@ -59,7 +59,7 @@ async fn many_loops() {
         "module bomb takes more than 2 s of CPU to compile",
         "module bomb needs more than 512 MiB of memory to compile",
     ];
-    dies_in_its_cage(wasm(&loops(20_000)), 512 << 20, 2, &expect).await;
+    dies_in_its_cage(wasm(loops(20_000)), 512 << 20, 2, &expect).await;
 }
 
 /// The timeout may be due to a busy machine, so a later attempt compiles the module again.
@@ -70,11 +70,11 @@ async fn a_compiler_that_takes_too_long_is_ended_and_nothing_is_held_against_the
     // Restores the default limit.
     let compile = std::mem::take(&mut home.config.settings.compile);
     let (sandbox, _grip) = home.start().await;
-    sandbox.install("mine", &wasm(&number(1)), None, "base").await.unwrap();
+    sandbox.install("mine", &wasm(number(1)), None, "base").await.unwrap();
     sandbox.shutdown().await;
     home.config.settings.compile = compile;
     let (sandbox, _grip) = home.start().await;
-    let bomb = wasm(&loops(20_000));
+    let bomb = wasm(loops(20_000));
     for _ in 0..2 {
         let error = within(sandbox.install("bomb", &bomb, None, "base")).await.unwrap_err();
         assert!(matches!(error, InstallError::Failed { .. }), "{error:?}");
@@ -95,7 +95,7 @@ async fn what_becomes_too_large_is_refused() {
     let mut home = Home::new();
     home.config.settings.compile.file = 1 << 20;
     let (sandbox, _grip) = home.start().await;
-    sandbox.install("mine", &wasm(&number(1)), None, "base").await.unwrap();
+    sandbox.install("mine", &wasm(number(1)), None, "base").await.unwrap();
     let large = number(2).replace(
         "(core module $m",
         &format!(r#"(core module $m (memory 64) (data (i32.const 0) "{}")"#, "x".repeat(2 << 20)),

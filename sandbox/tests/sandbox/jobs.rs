@@ -97,7 +97,7 @@ async fn shutdown_ends_jobs_and_the_executor() {
 async fn a_warm_call_is_quick() {
     let home = Home::new();
     let (sandbox, _grip) = home.start().await;
-    sandbox.install("mine", &wasm(&number(1)), None, "base").await.unwrap();
+    sandbox.install("mine", &wasm(number(1)), None, "base").await.unwrap();
     let mut times: Vec<Duration> = Vec::new();
     for _ in 0..500 {
         let start = Instant::now();

@@ -90,7 +90,7 @@ async fn within_a_host_call() {
 async fn calling_another_function() {
     let home = Home::new().grant("*", "jobs");
     let (sandbox, _broker) = home.start_nesting().await;
-    sandbox.install("mine", &wasm(&calls()), None, "base").await.unwrap();
+    sandbox.install("mine", &wasm(calls()), None, "base").await.unwrap();
     sandbox.install("other", &wasm(ASKS), None, "base").await.unwrap();
     let mut times = Vec::new();
     for _ in 0..TRIES {
@@ -129,7 +129,7 @@ async fn waiting_for_an_executor() {
         "mine": { "jobs": true, "filesystem": { folder.to_str().unwrap(): "ro" } },
     } }));
     let (sandbox, _grip) = home.start().await;
-    sandbox.install("mine", &wasm(&reaches()), None, "base").await.unwrap();
+    sandbox.install("mine", &wasm(reaches()), None, "base").await.unwrap();
     let mut times = Vec::new();
     for _ in 0..TRIES {
         let waiting = spawn(&sandbox, "1", "mine.number");
@@ -147,8 +147,8 @@ async fn waiting_for_an_executor() {
 async fn while_its_module_is_compiled() {
     let home = Home::new();
     let (sandbox, _grip) = home.start().await;
-    sandbox.install("slow", &wasm(&loops(3_000)), None, "base").await.unwrap();
-    sandbox.install("mine", &wasm(&number(1)), None, "base").await.unwrap();
+    sandbox.install("slow", &wasm(loops(3_000)), None, "base").await.unwrap();
+    sandbox.install("mine", &wasm(number(1)), None, "base").await.unwrap();
     sandbox.shutdown().await;
     let (sandbox, _grip) = home.start().await;
     // The code is lost while the executor is down.

@@ -15,7 +15,7 @@ use crate::support::{Home, call};
 fn large() -> Vec<u8> {
     let size = usize::try_from(SMALL_MODULE).unwrap();
     let data = format!(r#"(core module $d (memory 32) (data (i32.const 0) "{}"))"#, "x".repeat(size));
-    wasm(&loops(20_000).replacen("(component", &format!("(component {data}"), 1))
+    wasm(loops(20_000).replacen("(component", &format!("(component {data}"), 1))
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -41,13 +41,13 @@ async fn small_modules_do_not_wait_for_a_large_one() {
 
     for (name, n) in [("mine", 2), ("yours", 3)] {
         let started = Instant::now();
-        let installed = within(sandbox.install(name, &wasm(&number(n)), None, "base")).await.unwrap();
+        let installed = within(sandbox.install(name, &wasm(number(n)), None, "base")).await.unwrap();
         assert_eq!(installed, Installed::New);
         assert_eq!(call(&sandbox, &format!("{name}.number")).await.value, Value::from(n));
         println!("{name}: first call after {:?}", started.elapsed());
     }
     // An update and a removal of a small module do not wait either.
-    let updated = within(sandbox.install("mine", &wasm(&number(4)), None, "base")).await.unwrap();
+    let updated = within(sandbox.install("mine", &wasm(number(4)), None, "base")).await.unwrap();
     assert_eq!(updated, Installed::Updated);
     within(sandbox.remove("yours")).await.unwrap();
     let mut slowest = Duration::ZERO;
@@ -72,8 +72,8 @@ async fn a_start_does_not_wait_for_large_modules() {
     sandbox.shutdown().await;
     let size = usize::try_from(SMALL_MODULE).unwrap();
     let data = format!(r#"(component (core module $d (memory 32) (data (i32.const 0) "{}"))"#, "x".repeat(size));
-    let big = wasm(&number(7).replacen("(component", &data, 1));
-    for (name, wasm) in [("big", big), ("bomb", large()), ("mine", wasm(&number(2)))] {
+    let big = wasm(number(7).replacen("(component", &data, 1));
+    for (name, wasm) in [("big", big), ("bomb", large()), ("mine", wasm(number(2)))] {
         std::fs::write(home.config.modules_dir.join(format!("{name}.wasm")), wasm).unwrap();
     }
     let started = Instant::now();

@@ -57,7 +57,7 @@ async fn arguments_are_bounded() {
     let mut home = Home::new();
     home.config.settings.limits.host_bytes = 100_000;
     let (sandbox, _grip) = home.start().await;
-    sandbox.install("mine", &wasm(&number(1)), None, "base").await.unwrap();
+    sandbox.install("mine", &wasm(number(1)), None, "base").await.unwrap();
     let run = |bytes: usize, name: &'static str| {
         let (args, kwargs) = (vec![Value::from("x".repeat(bytes))], vec![(name.to_owned(), Value::Nil)]);
         sandbox.run(job("1", "mine.number"), "mine.number", args, kwargs)
@@ -112,7 +112,7 @@ async fn jobs_wait_for_memory() {
     let (sandbox, mut grip) = home.start().await;
     let large = ASKS.replace(r#"(memory (export "memory") 1)"#, r#"(memory (export "memory") 100)"#);
     sandbox.install("mine", &wasm(&large), None, "base").await.unwrap();
-    sandbox.install("small", &wasm(&number(1)), None, "base").await.unwrap();
+    sandbox.install("small", &wasm(number(1)), None, "base").await.unwrap();
     let running = spawn(&sandbox, "1", "mine.ask");
     within(grip.arrived.recv()).await.unwrap();
     assert_eq!(call(&sandbox, "small.number").await.value, Value::from(1));

@@ -28,7 +28,7 @@ async fn a_thousand_jobs_are_answered_or_refused() {
     let mut home = Home::new();
     (home.config.settings.max_running, home.config.settings.max_queued) = (16, 700);
     let (sandbox, _grip) = home.start().await;
-    sandbox.install("mine", &wasm(&number(1)), None, "base").await.unwrap();
+    sandbox.install("mine", &wasm(number(1)), None, "base").await.unwrap();
     let pid = sandbox.executor_pid().unwrap();
     let idle = resident(pid);
     for _ in 0..3 {
@@ -95,7 +95,7 @@ async fn warm() {
     const CALLS: usize = 10_000;
     let home = Home::new();
     let (sandbox, _grip) = home.start().await;
-    sandbox.install("mine", &wasm(&number(1)), None, "base").await.unwrap();
+    sandbox.install("mine", &wasm(number(1)), None, "base").await.unwrap();
     let mut times = Vec::with_capacity(CALLS);
     for n in 0..CALLS + 1_000 {
         let context = job("20261120000000000001", "mine.number");

@@ -17,7 +17,7 @@ async fn install_run_replace_and_start_again() {
     let text = failure(&call(&sandbox, "mine.number").await).to_owned();
     assert!(text.starts_with("'mine.number' is not available. There is no module 'mine'"), "{text}");
 
-    let one = wasm(&number(1));
+    let one = wasm(number(1));
     assert_eq!(sandbox.install("mine", &one, None, "base").await.unwrap(), Installed::New);
     let outcome = call(&sandbox, "mine.number").await;
     assert_eq!((outcome.value, outcome.retcode, outcome.success), (Value::from(1), 0, true));
@@ -25,7 +25,7 @@ async fn install_run_replace_and_start_again() {
     assert!(outcome.usage.unwrap().wall_us > 0);
     assert_eq!(sandbox.install("mine", &one, None, "base").await.unwrap(), Installed::Unchanged);
 
-    assert_eq!(sandbox.install("mine", &wasm(&number(2)), None, "dev").await.unwrap(), Installed::Updated);
+    assert_eq!(sandbox.install("mine", &wasm(number(2)), None, "dev").await.unwrap(), Installed::Updated);
     assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(2));
     assert_eq!(sandbox.names(), ["mine"]);
     let text = failure(&call(&sandbox, "mine.numbr").await).to_owned();
@@ -50,7 +50,7 @@ async fn install_run_replace_and_start_again() {
 async fn a_bad_file_is_refused_by_name_and_reason_and_the_last_good_one_stays() {
     let home = Home::new();
     let (sandbox, _grip) = home.start().await;
-    let good = wasm(&number(1));
+    let good = wasm(number(1));
     sandbox.install("mine", &good, None, "base").await.unwrap();
     let core = wasm("(module)");
     let empty = wasm("(component)");
@@ -87,7 +87,7 @@ async fn too_large_a_file_does_not_reach_the_compiler() {
     let mut home = Home::new();
     home.config.settings.compile.module = 100;
     let (sandbox, _grip) = home.start().await;
-    let error = sandbox.install("mine", &wasm(&number(1)), None, "base").await.unwrap_err();
+    let error = sandbox.install("mine", &wasm(number(1)), None, "base").await.unwrap_err();
     assert!(matches!(error, InstallError::TooLarge { limit: 100, .. }), "{error}");
     sandbox.shutdown().await;
 }
@@ -104,7 +104,7 @@ async fn standard_modules_are_not_replaced_unless_the_owner_says_so() {
     let text = failure(&call(&sandbox, "broken.number").await).to_owned();
     assert_eq!(text, "'broken.number' is not available. It was left out: module broken exports no function.");
     for name in ["test", "broken"] {
-        let error = sandbox.install(name, &wasm(&number(2)), None, "base").await.unwrap_err();
+        let error = sandbox.install(name, &wasm(number(2)), None, "base").await.unwrap_err();
         assert_eq!(
             error.to_string(),
             format!(
@@ -114,7 +114,7 @@ async fn standard_modules_are_not_replaced_unless_the_owner_says_so() {
         );
     }
     // The same content is no replacement.
-    assert_eq!(sandbox.install("test", &wasm(&number(1)), None, "base").await.unwrap(), Installed::Unchanged);
+    assert_eq!(sandbox.install("test", &wasm(number(1)), None, "base").await.unwrap(), Installed::Unchanged);
     assert_eq!(call(&sandbox, "test.number").await.value, Value::from(1));
     sandbox.shutdown().await;
 
@@ -122,7 +122,7 @@ async fn standard_modules_are_not_replaced_unless_the_owner_says_so() {
     home.config.settings.policy =
         Settings::read(&Value::Map(vec![("replace_standard".into(), allowed)])).unwrap().policy;
     let (sandbox, _grip) = home.start().await;
-    assert_eq!(sandbox.install("test", &wasm(&number(2)), None, "base").await.unwrap(), Installed::Updated);
+    assert_eq!(sandbox.install("test", &wasm(number(2)), None, "base").await.unwrap(), Installed::Updated);
     assert_eq!(call(&sandbox, "test.number").await.value, Value::from(2));
     // A module that replaces a standard one does not get its grants.
     let changed = ASKS.replace("i32.const 7", "i32.const 8");
@@ -142,7 +142,7 @@ async fn standard_modules_are_not_replaced_unless_the_owner_says_so() {
 async fn an_update_that_asks_for_more_waits_for_the_owner() {
     let mut home = Home::new();
     let (sandbox, _grip) = home.start().await;
-    sandbox.install("mine", &wasm(&number(1)), None, "base").await.unwrap();
+    sandbox.install("mine", &wasm(number(1)), None, "base").await.unwrap();
     let error = sandbox.install("mine", &wasm(ASKS), None, "base").await.unwrap_err();
     let InstallError::Held(held) = &error else { panic!("{error}") };
     let hash = held.sha256();
@@ -160,7 +160,7 @@ async fn an_update_that_asks_for_more_waits_for_the_owner() {
     for interface in
         ["wasi:filesystem/types@0.2.0", "wasi:sockets/tcp@0.2.0", "brine:host/process@1.0.0", "acme:x/y@1.0.0"]
     {
-        let error = sandbox.install("mine", &wasm(&importing(interface)), None, "base").await.unwrap_err();
+        let error = sandbox.install("mine", &wasm(importing(interface)), None, "base").await.unwrap_err();
         assert!(error.to_string().contains(interface), "{error}");
         // A module that no decision of the owner could admit is not held.
         assert_eq!(matches!(error, InstallError::Held(_)), !interface.starts_with("acme"), "{error}");
@@ -193,8 +193,8 @@ async fn an_update_that_asks_for_more_waits_for_the_owner() {
 async fn what_the_executor_does_not_take_is_not_switched_in() {
     let home = Home::new().grant("mine", "grains");
     let (sandbox, _grip) = home.start().await;
-    sandbox.install("mine", &wasm(&number(1)), None, "base").await.unwrap();
-    let error = sandbox.install("mine", &wasm(&importing("brine:host/grains@1.0.0")), None, "base").await.unwrap_err();
+    sandbox.install("mine", &wasm(number(1)), None, "base").await.unwrap();
+    let error = sandbox.install("mine", &wasm(importing("brine:host/grains@1.0.0")), None, "base").await.unwrap_err();
     let text = error.to_string();
     let expect = "module mine was not installed: module 'mine' imports what this minion has in another form: ";
     assert!(text.starts_with(expect) && text.contains("brine:host/grains"), "{text}");
@@ -206,7 +206,7 @@ async fn what_the_executor_does_not_take_is_not_switched_in() {
 async fn changed_code_in_the_cache_is_noticed_and_never_run() {
     let home = Home::new();
     let (sandbox, _grip) = home.start().await;
-    sandbox.install("mine", &wasm(&number(1)), None, "base").await.unwrap();
+    sandbox.install("mine", &wasm(number(1)), None, "base").await.unwrap();
     let code = home.compiled().remove(0);
     let good = std::fs::read(&code).unwrap();
     let change = || {
@@ -254,7 +254,7 @@ async fn an_update_does_not_touch_jobs_that_run() {
     let old = sandbox.describe("mine").unwrap().sha256;
     let running = spawn(&sandbox, "1", "mine.ask");
     within(grip.arrived.recv()).await.unwrap();
-    assert_eq!(sandbox.install("mine", &wasm(&number(2)), None, "base").await.unwrap(), Installed::Updated);
+    assert_eq!(sandbox.install("mine", &wasm(number(2)), None, "base").await.unwrap(), Installed::Updated);
     assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(2));
     grip.gate.send(true).unwrap();
     let outcome = within(running).await.unwrap();
@@ -263,7 +263,7 @@ async fn an_update_does_not_touch_jobs_that_run() {
     for _ in 0..3 {
         assert_eq!(sandbox.install("mine", &wasm(ASKS), None, "base").await.unwrap(), Installed::Updated);
         assert_eq!(call(&sandbox, "mine.ask").await.value, Value::from(true));
-        assert_eq!(sandbox.install("mine", &wasm(&number(2)), None, "base").await.unwrap(), Installed::Updated);
+        assert_eq!(sandbox.install("mine", &wasm(number(2)), None, "base").await.unwrap(), Installed::Updated);
         assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(2));
     }
     sandbox.shutdown().await;
@@ -274,7 +274,7 @@ async fn a_removed_module_is_gone_for_good_and_jobs_that_run_it_end_as_they_woul
     let home = Home::new().grant("mine", "jobs").standard("test", &number(1));
     let (sandbox, mut grip) = home.start().await;
     sandbox.install("mine", &wasm(ASKS), None, "dev").await.unwrap();
-    sandbox.install("other", &wasm(&number(2)), None, "base").await.unwrap();
+    sandbox.install("other", &wasm(number(2)), None, "base").await.unwrap();
     let installed = |name: &str, origin: &str| (name.to_owned(), origin.to_owned());
     assert_eq!(sandbox.installed(), [installed("mine", "dev"), installed("other", "base")]);
     let running = spawn(&sandbox, "1", "mine.ask");
@@ -301,7 +301,7 @@ async fn a_removed_module_is_gone_for_good_and_jobs_that_run_it_end_as_they_woul
     let (sandbox, _grip) = home.start().await;
     assert_eq!(sandbox.names(), ["other", "test"]);
     // Modules that were put into the folder by hand are not removed either.
-    std::fs::write(home.config.modules_dir.join("hand.wasm"), wasm(&number(3))).unwrap();
+    std::fs::write(home.config.modules_dir.join("hand.wasm"), wasm(number(3))).unwrap();
     sandbox.shutdown().await;
     let (sandbox, _grip) = home.start().await;
     assert_eq!(sandbox.remove("hand").await.unwrap(), Removed::Absent);
@@ -319,13 +319,13 @@ async fn a_standard_module_comes_back_when_its_replacement_is_removed() {
     home.config.settings.policy =
         Settings::read(&Value::Map(vec![("replace_standard".into(), allowed)])).unwrap().policy;
     let (sandbox, _grip) = home.start().await;
-    sandbox.install("test", &wasm(&number(2)), None, "base").await.unwrap();
+    sandbox.install("test", &wasm(number(2)), None, "base").await.unwrap();
     assert_eq!(call(&sandbox, "test.number").await.value, Value::from(2));
     assert_eq!(sandbox.remove("test").await.unwrap(), Removed::Standard);
     assert_eq!(call(&sandbox, "test.number").await.value, Value::from(1));
     assert_eq!(sandbox.describe("test").unwrap().origin, "standard");
     // If the standard module is unusable, the one that replaced it stays.
-    sandbox.install("test", &wasm(&number(2)), None, "base").await.unwrap();
+    sandbox.install("test", &wasm(number(2)), None, "base").await.unwrap();
     std::fs::write(home.config.standard_dir.join("test.wasm"), b"junk").unwrap();
     let error = sandbox.remove("test").await.unwrap_err();
     assert!(error.to_string().starts_with("module test was not removed: module test is not WebAssembly"), "{error}");
@@ -355,11 +355,11 @@ async fn modules_are_counted() {
         std::fs::write(path, b"junk").unwrap();
     }
     let (sandbox, _grip) = home.start().await;
-    let error = sandbox.install("mine", &wasm(&number(1)), None, "base").await.unwrap_err();
+    let error = sandbox.install("mine", &wasm(number(1)), None, "base").await.unwrap_err();
     assert_eq!(error.to_string(), "module mine was not installed: there are 1000 modules already");
-    assert_eq!(sandbox.install("m7", &wasm(&number(7)), None, "base").await.unwrap(), Installed::New);
+    assert_eq!(sandbox.install("m7", &wasm(number(7)), None, "base").await.unwrap(), Installed::New);
     assert_eq!(sandbox.remove("m8").await.unwrap(), Removed::Gone);
-    assert_eq!(sandbox.install("mine", &wasm(&number(1)), None, "base").await.unwrap(), Installed::New);
+    assert_eq!(sandbox.install("mine", &wasm(number(1)), None, "base").await.unwrap(), Installed::New);
     sandbox.shutdown().await;
 }
 
@@ -368,7 +368,7 @@ async fn modules_are_counted() {
 async fn an_install_goes_on_without_who_asked_for_it() {
     let home = Home::new();
     let (sandbox, _grip) = home.start().await;
-    let component = wasm(&number(1));
+    let component = wasm(number(1));
     // Polled once and dropped.
     tokio::select! {
         biased;

@@ -16,7 +16,7 @@ use crate::support::{Home, Nesting, failure};
 /// Installs `mine`, which makes nested calls, and `other`, which has `number` and `spin`.
 async fn sandbox(home: &Home) -> (Arc<Sandbox>, Arc<Nesting>) {
     let (sandbox, broker) = home.start_nesting().await;
-    sandbox.install("mine", &wasm(&calls()), None, "base").await.unwrap();
+    sandbox.install("mine", &wasm(calls()), None, "base").await.unwrap();
     sandbox.install("other", &wasm(ASKS), None, "base").await.unwrap();
     (sandbox, broker)
 }
@@ -70,8 +70,8 @@ async fn cycles_and_depth_are_refused() {
         "'mine.call0' is already being called: mine.call0 → mine.call1 → mine.call0"
     );
     // The names are short, because the function to call is passed as a job id, whose length is bounded.
-    sandbox.install("m", &wasm(&calls().replace("i32.const 1024", "i32.const 2048")), None, "base").await.unwrap();
-    sandbox.install("n", &wasm(&number(9)), None, "base").await.unwrap();
+    sandbox.install("m", &wasm(calls().replace("i32.const 1024", "i32.const 2048")), None, "base").await.unwrap();
+    sandbox.install("n", &wasm(number(9)), None, "base").await.unwrap();
     let deep = |last: usize| (1..=last).map(|n| format!("m.call{n}|")).collect::<String>() + "n.number";
     assert_eq!(call(&sandbox, "m.call0", &deep(6)).await.value, Value::from(true));
     assert_eq!(outcomes(&broker)[0].value, Value::from(9));
@@ -94,8 +94,8 @@ async fn what_is_called_has_its_own_grants() {
         "reaching": { "jobs": true, "filesystem": { folder: "ro" } },
     } }));
     let (sandbox, broker) = home.start_nesting().await;
-    sandbox.install("mine", &wasm(&calls()), None, "base").await.unwrap();
-    sandbox.install("reaching", &wasm(&reaches()), None, "base").await.unwrap();
+    sandbox.install("mine", &wasm(calls()), None, "base").await.unwrap();
+    sandbox.install("reaching", &wasm(reaches()), None, "base").await.unwrap();
     assert_eq!(call(&sandbox, "mine.call0", "reaching.number").await.value, Value::from(true));
     assert_eq!(outcomes(&broker)[0].value, Value::from(7));
     assert_eq!(sandbox.executor_pids().len(), 2);
@@ -210,7 +210,7 @@ async fn calls_within_calls_are_bounded() {
     // The module uses more than a small lease, so that its call begins with all of its limit.
     let large = calls().replace(r#"(memory (export "memory") 1)"#, r#"(memory (export "memory") 100)"#);
     sandbox.install("mine", &wasm(&large), None, "base").await.unwrap();
-    sandbox.install("number", &wasm(&number(1)), None, "base").await.unwrap();
+    sandbox.install("number", &wasm(number(1)), None, "base").await.unwrap();
     call(&sandbox, "mine.call0", "number.number").await;
     assert_eq!(outcomes(&broker)[0].value, Value::from(1));
     call(&sandbox, "mine.call0", "mine.call1|number.number").await;

@@ -19,7 +19,7 @@ const SIGNATURE: &str = "untrusted comment: signature from minisign secret key\n
 async fn only_what_is_signed_is_installed_and_read_again() {
     let home = Home::new().policy(&json!({ "modules": { "*": { "signed_by": [KEY] } } }));
     let (sandbox, _grip) = home.start().await;
-    let (one, two) = (wasm(&number(1)), wasm(&number(2)));
+    let (one, two) = (wasm(number(1)), wasm(number(2)));
     let signature = Some(SIGNATURE.as_bytes());
     let error = sandbox.install("mine", &one, None, "base").await.unwrap_err();
     assert_eq!(
