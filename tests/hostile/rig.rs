@@ -16,6 +16,9 @@ use brine_sandbox::{JobContext, JobOutcome, Sandbox};
 use brine_tests::fits;
 use tokio::sync::{Mutex, MutexGuard};
 
+/// The id of the minion that modules attack.
+const ID: &str = "hostile-test";
+
 /// Only one test at a time, because the tests measure time and memory.
 static ALONE: Mutex<()> = Mutex::const_new(());
 
@@ -309,7 +312,7 @@ async fn prepare(dir: &Path, sandbox: &str) -> Result<Local, String> {
     let conf = dir.join("conf");
     std::fs::create_dir_all(&conf).unwrap();
     let text = format!(
-        "id: hostile-test\nroot_dir: {0}\ncachedir: {0}/cache\nfile_client: local\n{SECRETS}sandbox:\n{1}\n",
+        "id: {ID}\nroot_dir: {0}\ncachedir: {0}/cache\nfile_client: local\n{SECRETS}sandbox:\n{1}\n",
         dir.display(),
         sandbox.replace("{dir}", dir.to_str().unwrap()),
     );
@@ -320,7 +323,7 @@ async fn prepare(dir: &Path, sandbox: &str) -> Result<Local, String> {
 }
 
 pub(crate) fn job(fun: &str) -> JobContext {
-    brine_kit_sandbox::job(Jid::now().as_str(), fun)
+    JobContext { minion_id: ID.to_owned(), ..brine_kit_sandbox::job(Jid::now().as_str(), fun) }
 }
 
 pub(crate) fn text(text: &str) -> Value {
