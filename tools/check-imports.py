@@ -42,7 +42,9 @@ def leaving(room, base):
     inside = base.removeprefix("crate::").removesuffix("::")
     for file in sorted(room.rglob("*.rs")):
         text, path = code(file), file.relative_to(room).with_suffix("").parts
-        out = [f"crate::{to}" for to in named(text, "crate::") if to != inside] + re.findall(r"\bcrate::\*", text)
+        out = [f"crate::{to}" for to in named(text, "crate::") if to != inside]
+        # Forms that hide where they lead.
+        out += re.findall(r"\bcrate::\*|\bcrate\s+as\b|[{,]\s*super\b", text)
         depth = len(path) - (path[-1] == "mod")
         out += [chain for chain in re.findall(r"(?:\bsuper::)+\w+", text) if chain.count("super::") > depth]
         yield from (f"{file.relative_to(room)}: {to}" for to in out)

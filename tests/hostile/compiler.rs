@@ -10,7 +10,7 @@ use crate::rig::{AT_ONCE, Rig, hostile};
 /// Small limits, so that bombs do not occupy a machine for long. Without limits they would take many times as much.
 const CAGE: &str = "  compile: {cpu: 4s, memory: 512MiB, wall: 30s, module: 8MiB}\n";
 /// The compiler's CPU time takes longer on the clock, because it runs at low priority.
-const CAGED: Duration = Duration::from_secs(12);
+const CAGED: Duration = Duration::from_secs(25);
 
 const NOT_WASM: &str = r#"is not WebAssembly: it does not begin with "\0asm""#;
 const NO_NAME: &str = "… cannot be a module's name: lower-case letters, digits and _ only, a letter first, at most 64";

@@ -37,6 +37,9 @@ pub(crate) use waits::PULSE;
 pub(crate) const RESERVED: usize = 4;
 /// Nested calls for each turn. A job that waits beside the turns may have one.
 const NESTED_PER_TURN: usize = 4;
+/// Nested calls of one job at once: as many as calls are deep. A guest waits for each function that it calls, so only an
+/// executor that lies would have more, and leave other jobs without.
+pub(crate) const NESTED_OF_ONE: usize = 7;
 /// Upper bound on the calls of all kinds in one executor.
 pub(crate) const MAX_CALLS: usize = 4_096;
 /// Places beyond `max_queued` (at most `max_queued` more) for one job of each module and requester that has no other
@@ -218,6 +221,9 @@ impl Jobs {
         let Some(root) = table.calls.get(&parent).map(|parent| parent.root) else {
             return Err("The job has ended.".into());
         };
+        if table.calls.get(&root).is_some_and(|first| first.nested >= NESTED_OF_ONE) {
+            return Err(format!("The job is busy: it runs {NESTED_OF_ONE} functions that its functions called."));
+        }
         if table.nested >= self.max_nested {
             return Err(format!(
                 "The minion is busy: {} functions called by other functions run. Try again, or raise sandbox:max_running.",

@@ -55,6 +55,8 @@ pub(super) struct Call {
     pub(super) state: State,
     /// Resources used by its nested calls.
     pub(super) spent: Option<Usage>,
+    /// Number of nested calls of the job that have not ended. Counted in its first call.
+    pub(super) nested: usize,
     /// Why the call is to end, once that is decided.
     pub(super) end: watch::Sender<Option<Arc<str>>>,
 }
@@ -117,6 +119,9 @@ pub(super) fn enter(
     let number = table.next;
     table.next += 1;
     table.nested += usize::from(root.is_some());
+    if let Some(first) = root.and_then(|root| table.calls.get_mut(&root)) {
+        first.nested += 1;
+    }
     let (sender, end) = watch::channel(None);
     let call = Call {
         job: Arc::clone(request.job),
@@ -130,6 +135,7 @@ pub(super) fn enter(
         memory: request.memory,
         state: State::Queued(None),
         spent: None,
+        nested: 0,
         end: sender,
     };
     table.calls.insert(number, call);
@@ -159,7 +165,13 @@ pub(super) fn start(table: &mut Table, number: u64, lane: Lane, lease: Lease) ->
 /// Removes a call and frees everything it held.
 pub(super) fn take_out(table: &mut Table, number: u64) -> Option<Call> {
     let left = table.calls.remove(&number)?;
-    table.nested -= usize::from(left.is_nested(number));
+    if left.is_nested(number) {
+        table.nested -= 1;
+        // The first call may have ended before.
+        if let Some(first) = table.calls.get_mut(&left.root) {
+            first.nested -= 1;
+        }
+    }
     let runs = match &left.state {
         State::Queued(_) => {
             table.queue_of(left.short).remove(&left.job, &left.name, number);

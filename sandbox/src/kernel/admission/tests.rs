@@ -179,6 +179,31 @@ fn calls_within_calls_do_not_wait() {
     assert_eq!((jobs.count(), held(&jobs), jobs.table().nested), (0, [0; 5], 0));
 }
 
+/// One job cannot take the places of all others' nested calls, whichever of its calls it has them called by.
+#[test]
+fn calls_within_one_job_are_bounded() {
+    let (jobs, mine) = (jobs(4, 0), long("1", "mine"));
+    let [job, other] = [admit(&jobs, &mine), admit(&jobs, &long("2", "mine"))];
+    let mut called: Vec<Place<'_>> = Vec::new();
+    for _ in 0..NESTED_OF_ONE {
+        let by = called.last().map_or(job.number, |last| last.number);
+        called.push(jobs.admit_nested(by, &mine.request()).unwrap());
+    }
+    for by in [job.number, called[3].number] {
+        assert_eq!(
+            refused(jobs.admit_nested(by, &mine.request())),
+            "The job is busy: it runs 7 functions that its functions called."
+        );
+    }
+    let others = jobs.admit_nested(other.number, &mine.request()).unwrap();
+    called.pop();
+    called.push(jobs.admit_nested(job.number, &mine.request()).unwrap());
+    // The first call may end before those that it called.
+    drop(job);
+    drop((called, others, other));
+    assert_eq!((jobs.count(), held(&jobs), jobs.table().nested), (0, [0; 5], 0));
+}
+
 /// A waiting job gives its turn to others, up to the bound. A job that continues counts again.
 #[test]
 fn waiting_holds_no_turn() {

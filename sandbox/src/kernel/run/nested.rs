@@ -2,11 +2,13 @@
 
 use std::time::Instant;
 
+use crate::kernel::admission::NESTED_OF_ONE;
 use crate::kernel::broker::Caller;
 use crate::kernel::name::{quoted, shown};
 
 /// Upper bound on the functions in a chain of calls, the job's own function included.
 const MAX_DEPTH: usize = 8;
+const _: () = assert!(MAX_DEPTH - 1 == NESTED_OF_ONE);
 
 /// Returns the milliseconds that a nested call of this function may take. The error is one line that says why there is
 /// none.
