@@ -181,7 +181,7 @@ async fn a_daemonised_program_ends_with_its_job() {
         let mark = mark(which);
         for hide in hides {
             for (end, code, timeout_ms) in
-                [("exit 3", Some(3), None), ("true", Some(0), None), ("sleep MARK; true", None, Some(150))]
+                [("exit 3", Some(3), None), ("true", Some(0), None), ("sleep MARK; true", None, Some(600))]
             {
                 // Waits until the process exists, because one that has not started cannot be left behind. The pattern
                 // does not match the command itself.
