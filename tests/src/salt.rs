@@ -205,9 +205,6 @@ impl Master {
     /// Starts a prepared minion, accepts its key and waits for its start event.
     pub fn accept(&self, minion: &mut Minion) {
         let events = self.events();
-        if minion.kind == Kind::Brine {
-            crate::compiled::lay_out(&minion.path(COMPILED));
-        }
         minion.up();
         let id = minion.id.as_str();
         events.wait(&format!("{id} to wait for acceptance"), |tag, data| {
@@ -249,6 +246,9 @@ impl Minion {
              recon_default: 100\nrecon_max: 500\nmine_enabled: False\n{config}\n"
         );
         std::fs::write(folder.path().join("conf/minion"), text).expect("our own folder");
+        if kind == Kind::Brine {
+            crate::compiled::lay_out(&folder.path().join(COMPILED));
+        }
         Self { id: id.to_owned(), folder, log_level: "debug", kind, daemon: None }
     }
 
