@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use brine_cli::commands::target::expand_groups;
 use brine_client::Job;
 use brine_protocol::args;
 use brine_protocol::secret::Secret;
+use brine_protocol::target::Nodegroups;
 use brine_protocol::value::{self, Value, ValueExt};
 
 use crate::problem::Problem;
@@ -14,7 +16,7 @@ pub const CHUNKS_MAX: usize = 100;
 /// Upper bound on the `timeout` of a chunk, in seconds: a day.
 const TIMEOUT_MAX: f64 = 86_400.0;
 
-/// Characters of a client's name that a refusal repeats.
+/// Characters of a name that a refusal repeats.
 const SHOWN_MAX: usize = 64;
 
 /// The clients.
@@ -67,6 +69,11 @@ pub struct Chunk {
     pub call: Call,
     /// What the chunk says about its caller. Only `/run` reads it.
     pub credentials: Given,
+}
+
+/// A text that a refusal repeats.
+fn shorten(text: &str) -> String {
+    brine_protocol::text::short(text, SHOWN_MAX)
 }
 
 /// The keywords of a function.
@@ -152,11 +159,11 @@ const NOT_KEYWORDS: [&str; 15] = [
 /// Keys of a chunk for a job that the master reads beside target and function.
 const OF_JOBS: [&str; 2] = ["delimiter", "metadata"];
 
-/// Reads the chunks of a request: a list, or one alone.
+/// Reads the chunks of a request: a list, or one alone. Targets name no `groups` afterwards, which minions do not know.
 ///
 /// # Errors
 /// When one is malformed, or its client is not offered.
-pub fn parse(lowstate: Value, offered: &[Client]) -> Result<Vec<Chunk>, Problem> {
+pub fn parse(lowstate: Value, offered: &[Client], groups: &Nodegroups) -> Result<Vec<Chunk>, Problem> {
     let chunks = match lowstate {
         Value::Array(chunks) => chunks,
         one @ Value::Map(_) => vec![one],
@@ -165,16 +172,15 @@ pub fn parse(lowstate: Value, offered: &[Client]) -> Result<Vec<Chunk>, Problem>
     if chunks.len() > CHUNKS_MAX {
         return Err(Problem::bad(format!("A request has at most {CHUNKS_MAX} chunks")));
     }
-    chunks.iter().map(|chunk| one(chunk, offered)).collect()
+    chunks.iter().map(|chunk| one(chunk, offered, groups)).collect()
 }
 
-fn one(chunk: &Value, offered: &[Client]) -> Result<Chunk, Problem> {
+fn one(chunk: &Value, offered: &[Client], groups: &Nodegroups) -> Result<Chunk, Problem> {
     if chunk.entries().is_none() {
         return Err(Problem::bad("A chunk must be a map"));
     }
     let name = chunk.get_text("client").unwrap_or_default();
-    let invalid =
-        || Problem::bad(format!("Invalid client specified: '{}'", brine_protocol::text::short(name, SHOWN_MAX)));
+    let invalid = || Problem::bad(format!("Invalid client specified: '{}'", shorten(name)));
     let client = Client::parse(name).ok_or_else(invalid)?;
     if !offered.contains(&client) {
         let why = format!("Client disabled: '{name}'. Add to 'netapi_enable_clients' master config option to enable.");
@@ -201,7 +207,12 @@ fn one(chunk: &Value, offered: &[Client]) -> Result<Chunk, Problem> {
     let full_return = chunk.get("full_return").is_some_and(ValueExt::truthy);
     let call = match client {
         Client::Local | Client::LocalAsync => {
-            let job = job(chunk, args, kwargs, timeout)?;
+            let mut job = job(chunk, args, kwargs, timeout)?;
+            if matches!(job.tgt_type.as_str(), "nodegroup" | "compound") {
+                job.tgt = expand_groups(&job.tgt, &job.tgt_type, groups)
+                    .map_err(|name| Problem::bad(format!("Node group {} unavailable", shorten(&name))))?;
+                job.tgt_type = "compound".to_owned();
+            }
             Call::Local { job, wait: client == Client::Local, full_return }
         }
         Client::Runner | Client::RunnerAsync | Client::Wheel | Client::WheelAsync => {
@@ -305,7 +316,7 @@ mod tests {
         [Client::Local, Client::LocalAsync, Client::Runner, Client::RunnerAsync, Client::Wheel, Client::WheelAsync];
 
     fn read(lowstate: &serde_json::Value) -> Result<Vec<Chunk>, u16> {
-        parse(value::from_json(lowstate), &ALL).map_err(|problem| problem.status().as_u16())
+        parse(value::from_json(lowstate), &ALL, &Nodegroups::default()).map_err(|problem| problem.status().as_u16())
     }
 
     #[test]
@@ -330,12 +341,13 @@ mod tests {
             json!({"client": "local", "tgt": "*", "fun": "test.ping", "timeout": "soon"}),
             json!({"client": "local", "tgt": "*", "fun": "test.ping", "timeout": -1}),
             json!({"client": "local", "tgt": "*", "fun": "test.ping", "tgt_type": 1}),
+            json!({"client": "local", "tgt": "none", "tgt_type": "nodegroup", "fun": "test.ping"}),
             json!({"client": "runner", "fun": ["jobs.active"]}),
             json!({"client": "wheel"}),
         ] {
             assert_eq!(read(&json!([good, bad])).unwrap_err(), 400, "{bad}");
         }
-        let disabled = parse(value::from_json(&good), &[Client::Runner]).unwrap_err();
+        let disabled = parse(value::from_json(&good), &[Client::Runner], &Nodegroups::default()).unwrap_err();
         assert_eq!(disabled.status().as_u16(), 400);
     }
 

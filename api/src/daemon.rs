@@ -78,7 +78,7 @@ impl run::Daemon for ApiDaemon {
 }
 
 fn live(opts: &ApiOpts) -> Live {
-    Live { clients: opts.clients.clone(), rest_timeout: opts.rest_timeout }
+    Live { clients: opts.clients.clone(), groups: opts.groups.clone(), rest_timeout: opts.rest_timeout }
 }
 
 struct RunningApi {

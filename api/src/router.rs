@@ -13,6 +13,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use brine_client::LogIn;
 use brine_protocol::secret::Secret;
+use brine_protocol::target::Nodegroups;
 use brine_protocol::value::{self, Value, ValueExt};
 
 use crate::answer::Format;
@@ -40,6 +41,8 @@ pub struct Api {
 pub struct Live {
     /// The clients that are offered.
     pub clients: Vec<Client>,
+    /// The groups that targets may name.
+    pub groups: Nodegroups,
     /// Longest wait for the result of a runner.
     pub rest_timeout: Duration,
 }
@@ -157,7 +160,7 @@ async fn lowstate(State(api): Shared, headers: HeaderMap, body: Body) -> Result<
     let format = Format::wanted(&headers)?;
     let (token, _) = api.caller(&headers).await?;
     let live = api.live();
-    let chunks = chunk::parse(body::read(&headers, body).await?, &live.clients)?;
+    let chunks = chunk::parse(body::read(&headers, body).await?, &live.clients, &live.groups)?;
     let mut returns = Vec::with_capacity(chunks.len());
     for chunk in chunks {
         returns.push(call::run(&*api.link, &token, chunk.call, live.rest_timeout).await?);
@@ -169,7 +172,7 @@ async fn lowstate(State(api): Shared, headers: HeaderMap, body: Body) -> Result<
 async fn run(State(api): Shared, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
     let format = Format::wanted(&headers)?;
     let live = api.live();
-    let chunks = chunk::parse(body::read(&headers, body).await?, &live.clients)?;
+    let chunks = chunk::parse(body::read(&headers, body).await?, &live.clients, &live.groups)?;
     let mut log_ins = Vec::new();
     let mut calls = Vec::with_capacity(chunks.len());
     for Chunk { call, credentials } in chunks {

@@ -8,6 +8,7 @@ use brine_daemon::args::DaemonArgs;
 use brine_daemon::{ProcessError, trust};
 use brine_protocol::config::{Config, ConfigError, Role, settings};
 use brine_protocol::exit;
+use brine_protocol::target::Nodegroups;
 
 use crate::chunk::Client;
 
@@ -26,6 +27,8 @@ pub struct ApiOpts {
     pub tls: Option<TlsFiles>,
     /// The clients that are offered.
     pub clients: Vec<Client>,
+    /// The groups that targets may name.
+    pub groups: Nodegroups,
     /// Longest wait for the result of a runner.
     pub rest_timeout: Duration,
     /// Where the master is.
@@ -88,6 +91,7 @@ impl ApiOpts {
             port: config.get(settings::API_PORT)?,
             tls,
             clients,
+            groups: config.value(settings::NODEGROUPS.row.name).map(Nodegroups::new).unwrap_or_default(),
             rest_timeout: config.get(settings::REST_TIMEOUT)?,
             master: ClientOpts::new(config)?,
         })

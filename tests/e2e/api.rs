@@ -105,8 +105,8 @@ impl Api {
 fn normal(key: &str, value: &Value) -> Value {
     match value {
         Value::Object(entries) => {
-            // Brine's wheel tells its arguments too.
-            let entries = entries.iter().filter(|(key, _)| *key != "fun_args");
+            // Brine's wheel tells its arguments too, and its jobs what they used.
+            let entries = entries.iter().filter(|(key, _)| !["fun_args", "usage"].contains(&key.as_str()));
             Value::Object(entries.map(|(key, value)| (key.clone(), normal(key, value))).collect())
         }
         _ if key == "local" => json!("KEYS"),
