@@ -104,12 +104,12 @@ impl Api {
 /// Replaces what differs from run to run.
 fn normal(key: &str, value: &Value) -> Value {
     match value {
+        _ if key == "local" => json!("KEYS"),
         Value::Object(entries) => {
             // Brine's wheel tells its arguments too, and its jobs what they used.
             let entries = entries.iter().filter(|(key, _)| !["fun_args", "usage"].contains(&key.as_str()));
             Value::Object(entries.map(|(key, value)| (key.clone(), normal(key, value))).collect())
         }
-        _ if key == "local" => json!("KEYS"),
         Value::Array(items) => items.iter().map(|item| normal("", item)).collect(),
         Value::String(text) => {
             let is_jid = |text: &str| text.len() == 20 && text.bytes().all(|byte| byte.is_ascii_digit());
