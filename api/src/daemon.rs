@@ -12,6 +12,7 @@ use brine_protocol::config::Config;
 use brine_protocol::exit;
 use tokio::net::TcpListener;
 
+use crate::chunk::Client;
 use crate::link::LocalLink;
 use crate::listen::{Server, Tls};
 use crate::router::{self, Api, Live};
@@ -70,6 +71,10 @@ impl run::Daemon for ApiDaemon {
         let server = Server::start(listener, tls.clone(), router::router(Arc::clone(&api)));
         let scheme = if tls.is_some() { "https" } else { "http" };
         tracing::info!("answering at {scheme}://{address}");
+        if !opts.unknown_clients.is_empty() {
+            let names = opts.unknown_clients.join(", ");
+            tracing::warn!("netapi_enable_clients: {names} is not offered; there are {}", Client::names());
+        }
         if opts.clients.is_empty() {
             tracing::warn!("netapi_enable_clients is empty: nobody can run anything by salt-api");
         }

@@ -27,6 +27,8 @@ pub struct ApiOpts {
     pub tls: Option<TlsFiles>,
     /// The clients that are offered.
     pub clients: Vec<Client>,
+    /// Names in `netapi_enable_clients` that are no client here, such as `ssh`.
+    pub unknown_clients: Vec<String>,
     /// The groups that targets may name.
     pub groups: Nodegroups,
     /// Longest wait for the result of a runner.
@@ -58,14 +60,6 @@ pub enum SettingsError {
          proxy with TLS reaches the port", .0.display()
     )]
     NoCertificate(PathBuf),
-    /// A client that salt-api does not have.
-    #[error("netapi_enable_clients in {}: there is no client {name:?} here; there are {}", .file.display(), Client::names())]
-    UnknownClient {
-        /// The configuration file.
-        file: PathBuf,
-        /// The name.
-        name: String,
-    },
 }
 
 impl ApiOpts {
@@ -74,23 +68,22 @@ impl ApiOpts {
     /// # Errors
     /// When one has a wrong value, or there is neither a certificate nor `disable_ssl`.
     pub fn from_config(config: &Config) -> Result<Self, SettingsError> {
-        let file = || config.path().to_owned();
         let path = |setting| config.find(setting).map(|path: Option<String>| path.map(|path| config.dir().join(path)));
         let tls = match (path(settings::API_SSL_CRT)?, path(settings::API_SSL_KEY)?) {
             _ if config.get(settings::API_DISABLE_SSL)? => None,
             (Some(crt), Some(key)) => Some(TlsFiles { crt, key, chain: path(settings::API_SSL_CHAIN)? }),
-            _ => return Err(SettingsError::NoCertificate(file())),
+            _ => return Err(SettingsError::NoCertificate(config.path().to_owned())),
         };
-        let known =
-            |name: String| Client::parse(&name).ok_or_else(|| SettingsError::UnknownClient { file: file(), name });
-        let clients = config.get(settings::NETAPI_ENABLE_CLIENTS)?.into_iter().map(known).collect::<Result<_, _>>()?;
+        let named = config.get(settings::NETAPI_ENABLE_CLIENTS)?;
+        let (known, unknown_clients) = named.into_iter().partition::<Vec<_>, _>(|name| Client::parse(name).is_some());
         Ok(Self {
             user: config.get(settings::USER)?,
             pidfile: config.get(settings::API_PIDFILE)?,
             host: config.get(settings::API_HOST)?,
             port: config.get(settings::API_PORT)?,
             tls,
-            clients,
+            clients: known.iter().filter_map(|name| Client::parse(name)).collect(),
+            unknown_clients,
             groups: config.value(settings::NODEGROUPS.row.name).map(Nodegroups::new).unwrap_or_default(),
             rest_timeout: config.get(settings::REST_TIMEOUT)?,
             master: ClientOpts::new(config)?,
@@ -147,6 +140,6 @@ mod tests {
             |more: &str| read(&format!("rest_cherrypy: {{disable_ssl: True}}\n{more}")).map(|opts| opts.clients);
         assert_eq!(clients("").unwrap(), []);
         assert_eq!(clients("netapi_enable_clients: [local, wheel]").unwrap(), [Client::Local, Client::Wheel]);
-        assert!(clients("netapi_enable_clients: [ssh]").unwrap_err().to_string().contains("\"ssh\""));
+        assert_eq!(clients("netapi_enable_clients: [ssh, local_async]").unwrap(), [Client::LocalAsync]);
     }
 }

@@ -7,7 +7,7 @@ use super::*;
 
 settings! { AREA = "salt-api";
     /// Settings of salt-api's web server, the keys below. Other keys of Salt's rest_cherrypy are accepted without effect.
-    REST_CHERRYPY: Value = mapping("rest_cherrypy", master(NONE));
+    REST_CHERRYPY: Value = mapping("rest_cherrypy", master(NONE)).private();
     /// Port of salt-api.
     API_PORT: u16 = port("rest_cherrypy:port", master("8000"));
     /// Address that salt-api binds.
