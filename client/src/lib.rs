@@ -4,7 +4,7 @@
 //! * [`local`]: publish a job and receive its returns (PROTOCOL.md §7.2, §9.4)
 //! * [`runner`]: run a runner in the master (§7.3)
 //! * [`wheel`]: call a wheel function of the master (§7.3)
-//! * [`login`]: log-ins and tokens · [`bus`]: the event bus
+//! * [`login`]: log-ins and tokens · [`bus`]: the event bus · [`request`]: requests to the master
 //!
 //! A client subscribes to the event bus before it sends a request to the master, so that no return is missed.
 //!
@@ -32,14 +32,15 @@ mod local_key;
 pub mod login;
 pub mod opts;
 mod presence;
-mod request;
+pub mod request;
 pub mod runner;
 pub mod user;
 pub mod wheel;
 
 pub use error::ClientError;
 pub use local::{
-    Batch, BatchEvent, BatchOptions, BatchSize, Job, JobEvent, LocalClient, MinionReturn, Published, Returns,
+    Batch, BatchEvent, BatchOptions, BatchSize, Job, JobEvent, LocalClient, MinionReturn, News, Published, Returns,
+    Step, Waiter,
 };
 pub use login::LogIn;
 pub use opts::ClientOpts;

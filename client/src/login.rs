@@ -37,7 +37,7 @@ pub enum LogIn {
 
 impl LogIn {
     /// The fields that the log-in adds to a request (for a publish request, to its `kwargs`); none for the key.
-    pub(crate) fn fields(&self) -> Vec<(&'static str, Value)> {
+    pub fn fields(&self) -> Vec<(&'static str, Value)> {
         match self {
             Self::Key => Vec::new(),
             Self::Token(token) => vec![("token", token.expose().as_str().into())],

@@ -26,14 +26,31 @@ pub(crate) async fn clear(
 }
 
 /// The open connections of a client to the master.
-#[derive(Debug, Default)]
-pub(crate) struct Requests {
+#[derive(Debug)]
+pub struct Requests {
     idle: Mutex<Vec<Requester>>,
+    idle_max: usize,
+}
+
+impl Default for Requests {
+    fn default() -> Self {
+        Self::keeping(MAX_IDLE)
+    }
 }
 
 impl Requests {
-    /// As [`clear`], on an open connection if there is one.
-    pub(crate) async fn clear(
+    /// Keeps up to this number of connections open between requests.
+    pub const fn keeping(idle_max: usize) -> Self {
+        Self { idle: Mutex::new(Vec::new()), idle_max }
+    }
+
+    /// Sends one clear request, on an open connection if there is one, and returns its reply; an error in the reply
+    /// becomes an error, with `key_problem` as its reason if the caller was not identified. The request is never
+    /// repeated, because a second `publish` would be a second job.
+    ///
+    /// # Errors
+    /// When the master cannot be reached or refuses.
+    pub async fn clear(
         &self,
         opts: &ClientOpts,
         load: Value,
@@ -61,7 +78,7 @@ impl Requests {
 
     fn keep(&self, requester: Requester) {
         let mut idle = self.idle();
-        if idle.len() < MAX_IDLE {
+        if idle.len() < self.idle_max {
             idle.push(requester);
         }
     }

@@ -21,6 +21,30 @@ pub struct Started {
     pub jid: String,
 }
 
+impl Started {
+    /// Reads the master's reply.
+    ///
+    /// # Errors
+    /// When it names no run.
+    pub fn from_reply(reply: &Value) -> Result<Self, ClientError> {
+        match (reply.get_text("tag"), reply.get("jid")) {
+            (Some(tag), Some(jid)) => Ok(Self { tag: tag.to_owned(), jid: jid.python_str() }),
+            _ => Err(ClientError::Reply("it has no tag and jid".to_owned())),
+        }
+    }
+}
+
+/// The request for a runner, with the fields of the log-in.
+pub fn load(fun: &str, args: Vec<Value>, kwargs: Vec<(String, Value)>, log_in: &LogIn) -> Value {
+    // as Python's own RunnerClient packs them
+    let packed = value::map([("arg", Value::Array(args)), ("kwarg", value::map(kwargs))]);
+    let mut load = value::map([("cmd", Value::from("runner")), ("fun", Value::from(fun)), ("kwarg", packed)]);
+    for (name, item) in log_in.fields() {
+        load.insert(name, item);
+    }
+    load
+}
+
 /// An event of a running runner.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum RunnerEvent<'a> {
@@ -45,7 +69,7 @@ pub struct RunnerReturn {
 
 impl RunnerReturn {
     /// Reads the data of `salt/run/<jid>/ret`. A runner that chooses its outputter returns `{"outputter", "data"}`.
-    fn from_event(data: &Value) -> Self {
+    pub fn from_event(data: &Value) -> Self {
         let ret = data.get("return").cloned().unwrap_or(Value::Nil);
         let success = data.get_bool("success").unwrap_or(true);
         let inner = || ret.get("data").and_then(|data| data.get_i64("retcode"));
@@ -140,23 +164,10 @@ impl RunnerClient {
     }
 
     async fn start(&self, fun: &str, args: Vec<Value>, kwargs: Vec<(String, Value)>) -> Result<Started, ClientError> {
-        let packed = value::map([("arg", Value::Array(args)), ("kwarg", value::map(kwargs))]);
-        let mut load = value::map([
-            ("cmd", Value::from("runner")),
-            ("fun", Value::from(fun)),
-            // as Python's own RunnerClient packs them
-            ("kwarg", packed),
-            ("user", Value::from(self.opts.user.as_str())),
-            ("key", Value::from(self.key.expose().as_str())),
-        ]);
-        for (name, item) in self.log_in.fields() {
-            load.insert(name, item);
-        }
-        let reply = request::clear(&self.opts, load, START, self.key_problem.as_deref()).await?;
-        match (reply.get_text("tag"), reply.get("jid")) {
-            (Some(tag), Some(jid)) => Ok(Started { tag: tag.to_owned(), jid: jid.python_str() }),
-            _ => Err(ClientError::Reply("it has no tag and jid".to_owned())),
-        }
+        let mut load = load(fun, args, kwargs, &self.log_in);
+        load.insert("user", self.opts.user.as_str());
+        load.insert("key", self.key.expose().as_str());
+        Started::from_reply(&request::clear(&self.opts, load, START, self.key_problem.as_deref()).await?)
     }
 }
 

@@ -9,6 +9,20 @@ use crate::{ClientError, ClientOpts, LogIn, request};
 /// The time for the master's reply: it may check a password, which is slow on purpose, and then reads all keys.
 const ANSWER: Duration = Duration::from_secs(60);
 
+/// The request for a wheel function, with the fields of the log-in.
+pub fn load<K: Into<Value>>(fun: &str, args: Vec<Value>, kwargs: Vec<(K, Value)>, log_in: &LogIn) -> Value {
+    let mut load = value::map([
+        ("cmd", Value::from("wheel")),
+        ("fun", Value::from(fun)),
+        ("arg", Value::Array(args)),
+        ("kwarg", value::map(kwargs)),
+    ]);
+    for (name, item) in log_in.fields() {
+        load.insert(name, item);
+    }
+    load
+}
+
 /// The client.
 #[derive(Debug)]
 pub struct WheelClient {
@@ -27,15 +41,7 @@ impl WheelClient {
     /// # Errors
     /// When the master cannot be reached or refuses, or when the function fails.
     pub async fn cmd(&self, fun: &str, kwargs: Vec<(&str, Value)>) -> Result<Value, ClientError> {
-        let mut load = value::map([
-            ("cmd", Value::from("wheel")),
-            ("fun", Value::from(fun)),
-            ("arg", Value::Array(Vec::new())),
-            ("kwarg", value::map(kwargs)),
-        ]);
-        for (name, item) in self.log_in.fields() {
-            load.insert(name, item);
-        }
+        let load = load(fun, Vec::new(), kwargs, &self.log_in);
         let reply = request::clear(&self.opts, load, ANSWER, None).await?;
         let data = reply.get("data").ok_or_else(|| ClientError::Reply("it has no data".to_owned()))?;
         let returned = data.get("return").cloned().unwrap_or(Value::Nil);

@@ -22,7 +22,7 @@ pub(crate) struct Admission {
 }
 
 impl Admission {
-    /// Identifies the caller of `client` (`publish`, `runner`, `wheel`) by [`Access::identify`], and reports a refusal.
+    /// Identifies the caller of `client` (`publish`, `runner`, `wheel`, `end_token`) by [`Access::identify`], and reports a refusal.
     pub(crate) async fn admit(&self, claim: &Claim<'_>, client: &'static str) -> Result<Principal, Denied> {
         let mut found = self.access.identify(claim).await;
         if let Err(denied) = &mut found {
@@ -48,6 +48,20 @@ impl Admission {
             // Without an audit line the caller does not get the token. The stored token stays unused until it expires.
             Err(_) => refused,
         }
+    }
+
+    /// Answers `end_token`, the log-out of a caller that [`Admission::admit`] identified by this very token.
+    pub(crate) fn end_token(&self, load: &Value, caller: &Principal) -> Value {
+        // Without a token, the caller was identified by its key or a password.
+        let ended = match load.get_text("token") {
+            None => false,
+            Some(text) => self.access.end_token(text).unwrap_or_else(|error| {
+                tracing::error!("a token cannot be removed: {error}");
+                false
+            }),
+        };
+        self.audit.note(AuditLine::new("end_token", if ended { "allowed" } else { "refused" }).by(caller));
+        map([("ended", ended)])
     }
 
     fn report(&self, claim: &Claim<'_>, client: &'static str, denied: &Denied) -> bool {

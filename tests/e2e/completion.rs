@@ -89,7 +89,17 @@ fn in_bash() {
 fn manual_pages() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let folder = dir.path().to_string_lossy();
-    for name in ["salt", "salt-cp", "salt-key", "salt-run", "salt-call", "salt-master", "salt-minion", "salt-module"] {
+    for name in [
+        "salt",
+        "salt-cp",
+        "salt-key",
+        "salt-run",
+        "salt-call",
+        "salt-master",
+        "salt-minion",
+        "salt-api",
+        "salt-module",
+    ] {
         run_with(&program(name), &[], &[("BRINE_MAN_PAGES", &folder)]).exits(0);
         let page = std::fs::read_to_string(dir.path().join(format!("{name}.1"))).expect("a page");
         let (title, option) =

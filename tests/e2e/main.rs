@@ -1,5 +1,6 @@
 //! End to end: real daemons and commands on loopback, in temporary folders.
 
+mod api;
 mod commands;
 mod completion;
 mod copies;

@@ -103,7 +103,11 @@ pub fn replace_groups(tgt: &Value, tgt_type: &str, config: &Config) -> Result<Va
         .map_err(|name| format!("Node group {name} unavailable in {}", config.path().display()))
 }
 
-fn expand_groups(tgt: &Value, tgt_type: &str, groups: &Nodegroups) -> Result<Value, String> {
+/// As [`replace_groups`], with these groups.
+///
+/// # Errors
+/// The name of the first unknown group.
+pub fn expand_groups(tgt: &Value, tgt_type: &str, groups: &Nodegroups) -> Result<Value, String> {
     let words: Vec<String> = match tgt_type {
         "nodegroup" => vec![format!("N@{}", tgt.python_str())],
         _ => tgt.python_str().split_whitespace().map(str::to_owned).collect(),

@@ -18,10 +18,10 @@ use crate::local_key::LocalKey;
 use crate::presence::Presence;
 use crate::request::Requests;
 use crate::{ClientError, ClientOpts, LogIn};
-use waiter::{News, Step, Waiter};
 
 pub use batch::{Batch, BatchEvent};
 pub use slots::{BadBatchSize, BatchOptions, BatchSize};
+pub use waiter::{News, Step, Waiter};
 
 /// Lower bound on the time for the master's reply to a publish request, however short the wait for minions is.
 const PUBLISH_MIN: Duration = Duration::from_secs(5);
@@ -61,6 +61,29 @@ impl Job {
             kwargs: Vec::new(),
             timeout: None,
         }
+    }
+}
+
+impl Job {
+    /// The request that publishes the job, with the fields of the log-in.
+    pub fn load(&self, log_in: &LogIn) -> Value {
+        let mut load = value::map([
+            ("cmd", Value::from("publish")),
+            ("tgt", self.tgt.clone()),
+            ("fun", self.fun.clone()),
+            ("arg", Value::Array(self.arg.clone())),
+            ("tgt_type", Value::from(self.tgt_type.as_str())),
+            ("ret", Value::from(self.ret.as_str())),
+            ("jid", Value::from(self.jid.as_str())),
+        ]);
+        let kwargs: Vec<(&str, Value)> =
+            self.kwargs.iter().map(|(name, item)| (name.as_str(), item.clone())).chain(log_in.fields()).collect();
+        if !kwargs.is_empty() {
+            load.insert("kwargs", value::map(kwargs));
+        }
+        // Python's client reads the job back from files before it waits for returns; these clients need only the reply.
+        load.insert("python_job_files", false);
+        load
     }
 }
 
@@ -186,27 +209,12 @@ impl LocalClient {
     }
 
     async fn publish(&self, job: &Job) -> Result<Published, ClientError> {
-        let mut load = value::map([
-            ("cmd", Value::from("publish")),
-            ("tgt", job.tgt.clone()),
-            ("fun", job.fun.clone()),
-            ("arg", Value::Array(job.arg.clone())),
-            ("key", Value::from(self.key.expose().as_str())),
-            ("tgt_type", Value::from(job.tgt_type.as_str())),
-            ("ret", Value::from(job.ret.as_str())),
-            ("jid", Value::from(job.jid.as_str())),
-        ]);
-        let kwargs: Vec<(&str, Value)> =
-            job.kwargs.iter().map(|(name, item)| (name.as_str(), item.clone())).chain(self.log_in.fields()).collect();
-        if !kwargs.is_empty() {
-            load.insert("kwargs", value::map(kwargs));
-        }
+        let mut load = job.load(&self.log_in);
+        load.insert("key", self.key.expose().as_str());
         load.insert("user", self.opts.user.as_str());
-        // Python's client reads the job back from files before it waits for returns; this client needs only the reply.
-        load.insert("python_job_files", false);
         let timeout = self.timeout(job).max(PUBLISH_MIN);
         let reply = self.requests.clear(&self.opts, load, timeout, self.key_problem.as_deref()).await?;
-        published(&reply)
+        Published::from_reply(&reply)
     }
 
     /// Asks the minions whether they run the job. After an error, the wait ends with the returns so far; the operator
@@ -240,16 +248,21 @@ impl LocalClient {
     }
 }
 
-/// Reads the reply to a publish (§7.2).
-fn published(reply: &Value) -> Result<Published, ClientError> {
-    let load = reply.get("load").ok_or_else(|| ClientError::Reply("it has no load".to_owned()))?;
-    let minions = load.get_list("minions").unwrap_or_default();
-    let Some(jid) = load.get("jid").filter(|jid| jid.truthy() && !minions.is_empty()) else {
-        return Err(ClientError::NoMatch { why: load.get_text("why").map(str::to_owned) });
-    };
-    let texts = |ids: &[Value]| ids.iter().filter_map(|id| id.text().map(str::to_owned)).collect();
-    let missing = texts(load.get_list("missing").unwrap_or_default());
-    Ok(Published { jid: jid.python_str(), minions: texts(minions), missing })
+impl Published {
+    /// Reads the reply to a publish (§7.2).
+    ///
+    /// # Errors
+    /// When no minion matches, or the reply is malformed.
+    pub fn from_reply(reply: &Value) -> Result<Self, ClientError> {
+        let load = reply.get("load").ok_or_else(|| ClientError::Reply("it has no load".to_owned()))?;
+        let minions = load.get_list("minions").unwrap_or_default();
+        let Some(jid) = load.get("jid").filter(|jid| jid.truthy() && !minions.is_empty()) else {
+            return Err(ClientError::NoMatch { why: load.get_text("why").map(str::to_owned) });
+        };
+        let texts = |ids: &[Value]| ids.iter().filter_map(|id| id.text().map(str::to_owned)).collect();
+        let missing = texts(load.get_list("missing").unwrap_or_default());
+        Ok(Self { jid: jid.python_str(), minions: texts(minions), missing })
+    }
 }
 
 /// The returns of a published job.

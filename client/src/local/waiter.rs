@@ -15,7 +15,7 @@ use super::{MinionReturn, Published};
 
 /// The next step.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub enum Step {
     /// Wait for events, at most until this time.
     Until(Instant),
     /// Ask these minions with `saltutil.find_job`, then call [`Waiter::probed`].
@@ -26,14 +26,16 @@ pub(super) enum Step {
 
 /// The content of an event of the job.
 #[derive(Debug)]
-pub(super) enum News {
+pub enum News {
     /// A minion's return.
     Return(MinionReturn),
     /// The master refused the job after all.
     Refused(String),
 }
 
-pub(super) struct Waiter {
+/// Decides how long to wait for the returns of one job.
+#[derive(Debug)]
+pub struct Waiter {
     prefix: String,
     probe_prefix: Option<String>,
     minions: BTreeSet<String>,
@@ -58,7 +60,8 @@ pub(super) struct Waiter {
 }
 
 impl Waiter {
-    pub(super) fn new(job: &Published, timeout: Duration, gather: Duration, now: Instant) -> Self {
+    /// Waits for the minions of this job, each for `timeout` after it last said that it runs the job.
+    pub fn new(job: &Published, timeout: Duration, gather: Duration, now: Instant) -> Self {
         let minions: BTreeSet<String> = job.minions.iter().cloned().collect();
         Self {
             prefix: format!("salt/job/{}/", job.jid),
@@ -79,17 +82,18 @@ impl Waiter {
     }
 
     /// Restricts the waiter to the minions of this publication, for a jid that is published several times.
-    pub(super) fn for_these_only(self) -> Self {
+    #[must_use]
+    pub fn for_these_only(self) -> Self {
         Self { closed: true, ..self }
     }
 
     /// Whether the waiter needs an event with this tag.
-    pub(super) fn wants(&self, tag: &str) -> bool {
+    pub fn wants(&self, tag: &str) -> bool {
         tag.starts_with(&self.prefix) || self.probe_prefix.as_deref().is_some_and(|prefix| tag.starts_with(prefix))
     }
 
     /// Handles an event.
-    pub(super) fn event(&mut self, event: Event, now: Instant) -> Option<News> {
+    pub fn event(&mut self, event: Event, now: Instant) -> Option<News> {
         if let Some(rest) = event.tag.strip_prefix(&self.prefix) {
             let rest = rest.to_owned();
             return self.job_event(&rest, event.data);
@@ -150,7 +154,7 @@ impl Waiter {
     }
 
     /// Returns the next step at this time. All events that have arrived must be handled before.
-    pub(super) fn step(&mut self, now: Instant) -> Step {
+    pub fn step(&mut self, now: Instant) -> Step {
         if self.pending.is_empty() {
             return Step::Done;
         }
@@ -175,14 +179,14 @@ impl Waiter {
     }
 
     /// Records the jid of the query to the minions; none if the query failed.
-    pub(super) fn probed(&mut self, jid: Option<&str>, now: Instant) {
+    pub fn probed(&mut self, jid: Option<&str>, now: Instant) {
         self.probe_prefix = jid.map(|jid| format!("salt/job/{jid}/"));
         self.running = false;
         self.check_at = now + self.gather;
     }
 
     /// The minions that did not return, after the wait.
-    pub(super) fn missing(&self) -> Vec<String> {
+    pub fn missing(&self) -> Vec<String> {
         let unknown = self.unknown.iter().filter(|id| !self.found.contains(*id) && !self.minions.contains(*id));
         self.pending.iter().chain(unknown).cloned().collect()
     }

@@ -41,7 +41,16 @@ pub(super) struct System {
     pub(super) name: String,
     /// The system's options, such as `^filename`, without the `^`.
     pub(super) options: Vec<(String, Value)>,
-    pub(super) users: Vec<(Grantee, Vec<Permission>)>,
+    pub(super) users: Vec<SystemEntry>,
+}
+
+/// One entry of a system.
+#[derive(Debug, Clone)]
+pub(super) struct SystemEntry {
+    pub(super) who: Grantee,
+    pub(super) permissions: Vec<Permission>,
+    /// The permissions as the configuration has them, for the users who have them.
+    pub(super) written: Vec<Value>,
 }
 
 /// The users of an entry of `external_auth`.
@@ -133,7 +142,8 @@ fn systems(value: &Value) -> Result<Vec<System>, String> {
                 None => Grantee::User(Name::new(&key)?),
             };
             let permissions = permission::parse(value).map_err(|why| format!("{}: {key}: {why}", system.name))?;
-            system.users.push((who, permissions));
+            let written = value.list().unwrap_or_default().to_vec();
+            system.users.push(SystemEntry { who, permissions, written });
         }
         systems.push(system);
     }

@@ -34,7 +34,7 @@ pub(crate) use address::Address;
 pub(crate) use authorize::{Extent, allowed};
 use backend::{Backend, StaticTokens};
 pub(crate) use config::AccessOpts;
-use config::{Grantee, OwnExpire, System};
+use config::{Grantee, OwnExpire, System, SystemEntry};
 use logins::{Attempt, Logins};
 pub(crate) use permission::Name;
 use permission::Permission;
@@ -152,6 +152,33 @@ impl AccessSettings {
         let static_tokens = opts.systems.iter().find(|system| system.name == StaticTokens::SYSTEM);
         let static_tokens = static_tokens.and_then(|system| StaticTokens::new(&system.options).ok());
         Ok(Self { opts, systems, local_keys, static_tokens })
+    }
+}
+
+impl AccessSettings {
+    /// Returns the entries of `external_auth` that apply to a user; `None` if the system is not in use.
+    fn entries_of(&self, system: &str, user: &str, groups: &[String]) -> Option<Vec<&SystemEntry>> {
+        let (system, _) = self.systems.iter().find(|(known, _)| known.name == system)?;
+        let mut entries = Vec::new();
+        let mut named = false;
+        for entry in &system.users {
+            let applies = match &entry.who {
+                Grantee::Anyone => self.opts.permissive,
+                Grantee::User(name) => {
+                    let is_it = name.matches(user);
+                    named |= is_it;
+                    is_it
+                }
+                Grantee::Group(group) => groups.iter().any(|known| known == group),
+            };
+            if applies {
+                entries.push(entry);
+            }
+        }
+        if !named && !self.opts.permissive {
+            entries.extend(system.users.iter().filter(|entry| matches!(entry.who, Grantee::Anyone)));
+        }
+        Some(entries)
     }
 }
 
@@ -291,28 +318,8 @@ impl Access {
     /// Returns the permissions of a user by name and groups; `None` if the system is not in use.
     fn permissions_of(&self, system: &str, user: &str, groups: &[String]) -> Option<Vec<Permission>> {
         let all = self.known.load();
-        let (system, _) = all.systems.iter().find(|(known, _)| known.name == system)?;
-        let mut listed: Vec<Permission> = Vec::new();
-        let mut named = false;
-        for (who, list) in &system.users {
-            let applies = match who {
-                Grantee::Anyone => all.opts.permissive,
-                Grantee::User(name) => {
-                    let is_it = name.matches(user);
-                    named |= is_it;
-                    is_it
-                }
-                Grantee::Group(group) => groups.iter().any(|known| known == group),
-            };
-            if applies {
-                listed.extend(list.iter().cloned());
-            }
-        }
-        if !named && !all.opts.permissive {
-            let anyone = system.users.iter().filter(|(who, _)| matches!(who, Grantee::Anyone));
-            listed.extend(anyone.flat_map(|(_, list)| list.iter().cloned()));
-        }
-        Some(listed)
+        let entries = all.entries_of(system, user, groups)?;
+        Some(entries.into_iter().flat_map(|entry| entry.permissions.iter().cloned()).collect())
     }
 
     /// Makes a token for a user who logs in. Returns the reply to `mk_token`, and the user.
@@ -338,6 +345,26 @@ impl Access {
         };
         let asked = load.get("token_expire").filter(|_| may).and_then(Value::as_f64);
         asked.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or(known.opts.token_expire)
+    }
+
+    /// Answers `token_perms`: the permissions of a token's user as `external_auth` lists them, an empty map for an
+    /// unknown token.
+    pub(crate) fn token_perms(&self, load: &Value) -> Value {
+        let Some(token) = load.get("token").and_then(|text| self.token(text)) else { return empty_map() };
+        let all = self.known.load();
+        let Some(entries) = all.entries_of(&token.eauth, &token.name, &token.groups) else { return empty_map() };
+        let perms = entries.into_iter().flat_map(|entry| entry.written.iter().cloned());
+        map([("perms", Value::Array(perms.collect()))])
+    }
+
+    /// Ends a token, for a caller that proved its identity by it. Returns false for a token of the configuration, which
+    /// ends with its line there.
+    pub(crate) fn end_token(&self, text: &str) -> std::io::Result<bool> {
+        let standing = self.known.load().static_tokens.as_ref().is_some_and(|tokens| tokens.user_of(text).is_some());
+        if !standing {
+            self.tokens.end(text)?;
+        }
+        Ok(!standing)
     }
 
     /// Answers `get_token`: the data of a token, an empty map for an unknown token, false without a token.

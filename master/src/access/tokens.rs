@@ -115,6 +115,14 @@ impl Tokens {
         Ok(token)
     }
 
+    /// Ends a token that [`Tokens::read`] returned.
+    pub(super) fn end(&self, text: &str) -> io::Result<()> {
+        let (first, second) = self.paths(text);
+        let removed = [first, second].map(std::fs::remove_file);
+        // Without either file it is no token any more.
+        if removed.iter().any(Result::is_ok) { Ok(()) } else { removed.into_iter().collect() }
+    }
+
     fn forget(&self, text: &str) {
         let (first, second) = self.paths(text);
         for path in [first, second] {
@@ -218,6 +226,19 @@ mod tests {
         let data = tokens.mint("fred", "file", &[], Duration::ZERO).unwrap();
         assert!(tokens.read(data.get_text("token").unwrap()).unwrap().is_none());
         assert_eq!(std::fs::read_dir(dir.path().join("tokens")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn an_ended_token_is_none() {
+        let (dir, tokens) = tokens();
+        let (data, other) = (tokens.mint("fred", "file", &[], HOUR), tokens.mint("fred", "file", &[], HOUR));
+        let (data, other) = (data.unwrap(), other.unwrap());
+        let text = data.get_text("token").unwrap();
+        tokens.end(text).unwrap();
+        assert!(tokens.read(text).unwrap().is_none());
+        assert!(tokens.end(text).is_err());
+        assert!(tokens.read(other.get_text("token").unwrap()).unwrap().is_some());
+        assert_eq!(std::fs::read_dir(dir.path().join("tokens")).unwrap().count(), 2);
     }
 
     #[test]

@@ -23,6 +23,7 @@ enum Command {
     Auth,
     Ping,
     GetToken,
+    TokenPerms,
     Caller(Asks),
 }
 
@@ -33,16 +34,19 @@ enum Asks {
     Runner,
     Wheel,
     MkToken,
+    EndToken,
 }
 
-const COMMANDS: [(&str, Command); 7] = [
+const COMMANDS: [(&str, Command); 9] = [
     ("_auth", Command::Auth),
     ("ping", Command::Ping),
     ("get_token", Command::GetToken),
+    ("token_perms", Command::TokenPerms),
     ("publish", Command::Caller(Asks::Publish)),
     ("runner", Command::Caller(Asks::Runner)),
     ("wheel", Command::Caller(Asks::Wheel)),
     ("mk_token", Command::Caller(Asks::MkToken)),
+    ("end_token", Command::Caller(Asks::EndToken)),
 ];
 
 impl Command {
@@ -92,6 +96,13 @@ pub(super) async fn take(request: Clear, place: Place) {
             let answer = {
                 let _timed = handlers.timings.during(Command::GetToken.name());
                 handlers.admission.access.get_token(head)
+            };
+            request.say(&answer).await;
+        }
+        Some(Command::TokenPerms) => {
+            let answer = {
+                let _timed = handlers.timings.during(Command::TokenPerms.name());
+                handlers.admission.access.token_perms(head)
             };
             request.say(&answer).await;
         }
@@ -194,6 +205,7 @@ async fn run(handlers: Arc<Handlers>, what: Asks, caller: Principal, payload: By
                 Asks::Publish => handlers.dispatcher.answer(load, &caller).await,
                 Asks::Runner => Ok(handlers.runners.answer_runner(&load, &caller)),
                 Asks::Wheel => Ok(handlers.runners.answer_wheel(&load, &caller).await),
+                Asks::EndToken => Ok(handlers.admission.end_token(&load, &caller)),
                 Asks::MkToken => Err(Fault::new("a token was made already")),
             }
         };

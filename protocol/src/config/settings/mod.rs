@@ -139,6 +139,7 @@ macro_rules! settings {
 }
 
 mod access;
+mod api;
 mod commands;
 mod files;
 mod jobs;
@@ -152,6 +153,7 @@ mod sandbox;
 mod unused;
 
 pub use access::*;
+pub use api::*;
 pub use commands::*;
 pub use files::*;
 pub use jobs::*;
@@ -165,12 +167,13 @@ pub use sandbox::*;
 pub use unused::*;
 
 /// Every area, in the order of `docs/settings.md`.
-pub const AREAS: [Area; 12] = [
+pub const AREAS: [Area; 13] = [
     process::AREA,
     network::AREA,
     limits::AREA,
     keys::AREA,
     access::AREA,
+    api::AREA,
     jobs::AREA,
     returners::AREA,
     files::AREA,

@@ -1,0 +1,115 @@
+//! What comes in: JSON, forms and YAML become a value; bounded in size and time.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::{HeaderMap, StatusCode};
+use brine_protocol::config::yaml;
+use brine_protocol::value::{self, Value, ValueExt};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+
+use crate::problem::Problem;
+
+/// Upper bound on the bytes of a body.
+pub const BODY_MAX: usize = 1 << 20;
+/// Time for a body.
+const BODY_TIME: Duration = Duration::from_secs(30);
+
+/// Reads a body, and parses it as `Content-Type` says. No body is an empty map.
+///
+/// # Errors
+/// When it is too long, too slow, malformed, or of another type.
+pub async fn read(headers: &HeaderMap, body: Body) -> Result<Value, Problem> {
+    let too_large = || Problem::new(StatusCode::PAYLOAD_TOO_LARGE, format!("A body has at most {BODY_MAX} bytes"));
+    let length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    if length.is_some_and(|length| length > BODY_MAX as u64) {
+        return Err(too_large());
+    }
+    let bytes = match tokio::time::timeout(BODY_TIME, Limited::new(body, BODY_MAX).collect()).await {
+        Ok(Ok(body)) => body.to_bytes(),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(too_large()),
+        Ok(Err(_)) => return Err(Problem::bad("The body did not come whole")),
+        Err(_) => return Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "The body did not come in time")),
+    };
+    let media = headers.get(CONTENT_TYPE).map_or("", |media| media.to_str().unwrap_or("?"));
+    parse(media, &bytes)
+}
+
+/// Parses a body.
+fn parse(media: &str, bytes: &[u8]) -> Result<Value, Problem> {
+    let media = media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    if bytes.is_empty() && media.is_empty() {
+        return Ok(value::empty_map());
+    }
+    let text = || std::str::from_utf8(bytes).map_err(|_| Problem::bad("The body is not UTF-8"));
+    // The errors do not repeat what was read: it may hold a password.
+    let parsed = match media.as_str() {
+        "application/json" | "text/plain" => {
+            if bytes.is_empty() {
+                return Ok(value::empty_map());
+            }
+            let json = serde_json::from_slice(bytes).map_err(|_| Problem::bad("Invalid JSON document"))?;
+            value::from_json(&json)
+        }
+        "application/x-yaml" | "text/yaml" => yaml::load(text()?).map_err(|_| Problem::bad("Invalid YAML document"))?,
+        "" | "application/x-www-form-urlencoded" => form(bytes)?,
+        _ => return Err(Problem::new(StatusCode::NOT_ACCEPTABLE, "Content type not supported")),
+    };
+    Ok(if parsed.is_nil() { value::empty_map() } else { parsed })
+}
+
+/// A form: a key that repeats is a list; `kwarg` and `full_return` are YAML, as the rest of a chunk is text. (`arg` is
+/// read as a command line's words, which are YAML too.)
+fn form(bytes: &[u8]) -> Result<Value, Problem> {
+    let mut map = value::empty_map();
+    for (key, text) in form_urlencoded::parse(bytes) {
+        let item = match &*key {
+            "kwarg" | "full_return" => yaml::load(&text).map_err(|_| Problem::bad(format!("{key} is not YAML")))?,
+            _ => Value::from(text.into_owned()),
+        };
+        match map.get_mut(&key) {
+            Some(Value::Array(items)) if key != "kwarg" => items.push(item),
+            Some(first) => *first = Value::Array(vec![std::mem::replace(first, Value::Nil), item]),
+            None => map.insert(&key, item),
+        }
+    }
+    Ok(map)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn each_type_is_read() {
+        let read = |media: &str, text: &str| {
+            parse(media, text.as_bytes())
+                .map(|value| value::to_json(&value))
+                .map_err(|problem| problem.status().as_u16())
+        };
+        let chunk = json!({"client": "local", "tgt": "*", "arg": ["a", "b"]});
+        let text = chunk.to_string();
+        for media in
+            ["application/json", "Application/JSON; charset=utf-8", "text/plain", "text/yaml", "application/x-yaml"]
+        {
+            assert_eq!(read(media, &text), Ok(chunk.clone()), "{media}");
+        }
+        let form = "client=local&tgt=%2A&arg=a&arg=b";
+        assert_eq!(read("application/x-www-form-urlencoded", form), Ok(chunk));
+        assert_eq!(read("", "kwarg=%7Ba%3A+1%7D&x=1"), Ok(json!({"kwarg": {"a": 1}, "x": "1"})));
+        for (media, text) in [("", ""), ("application/json", ""), ("text/yaml", ""), ("application/json", "null")] {
+            assert_eq!(read(media, text), Ok(json!({})), "{media} {text}");
+        }
+        for media in ["text/html", "multipart/form-data; boundary=x", "application/msgpack"] {
+            assert_eq!(read(media, "{}"), Err(406), "{media}");
+        }
+        let deep = "[".repeat(100_000);
+        for (media, text) in
+            [("application/json", "{"), ("text/yaml", "{"), ("", "kwarg=%7B"), ("application/json", &deep)]
+        {
+            assert_eq!(read(media, text), Err(400), "{media}");
+        }
+    }
+}

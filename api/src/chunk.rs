@@ -1,0 +1,375 @@
+//! Lowstate chunks: one call each, checked before anything of the request runs.
+
+use std::time::Duration;
+
+use brine_cli::commands::target::expand_groups;
+use brine_client::Job;
+use brine_protocol::args;
+use brine_protocol::secret::Secret;
+use brine_protocol::target::Nodegroups;
+use brine_protocol::value::{self, Value, ValueExt};
+
+use crate::problem::Problem;
+
+/// Upper bound on the chunks of a request.
+pub const CHUNKS_MAX: usize = 100;
+/// Upper bound on the `timeout` of a chunk, in seconds: a day.
+const TIMEOUT_MAX: f64 = 86_400.0;
+
+/// Characters of a name that a refusal repeats.
+const SHOWN_MAX: usize = 64;
+
+/// The clients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Client {
+    /// A job, with its returns.
+    Local,
+    /// A job, without waiting.
+    LocalAsync,
+    /// A runner, with its result.
+    Runner,
+    /// A runner, without waiting.
+    RunnerAsync,
+    /// A wheel function, with its result.
+    Wheel,
+    /// A wheel function; only its tag is answered.
+    WheelAsync,
+}
+
+const CLIENTS: [(&str, Client); 6] = [
+    ("local", Client::Local),
+    ("local_async", Client::LocalAsync),
+    ("runner", Client::Runner),
+    ("runner_async", Client::RunnerAsync),
+    ("wheel", Client::Wheel),
+    ("wheel_async", Client::WheelAsync),
+];
+
+impl Client {
+    /// The client with this name.
+    pub fn parse(name: &str) -> Option<Self> {
+        CLIENTS.iter().find(|(known, _)| *known == name).map(|(_, client)| *client)
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        CLIENTS.iter().find(|(_, client)| *client == self).map_or("", |(name, _)| name)
+    }
+
+    /// All names, for people.
+    pub fn names() -> String {
+        CLIENTS.map(|(name, _)| name).join(", ")
+    }
+}
+
+/// One call.
+#[derive(Debug)]
+pub struct Chunk {
+    /// The work.
+    pub call: Call,
+    /// What the chunk says about its caller. Only `/run` reads it.
+    pub credentials: Given,
+}
+
+/// A text that a refusal repeats.
+fn shorten(text: &str) -> String {
+    brine_protocol::text::short(text, SHOWN_MAX)
+}
+
+/// The keywords of a function.
+type Keywords = Vec<(String, Value)>;
+
+/// The work of a chunk.
+#[derive(Debug)]
+pub enum Call {
+    /// A job.
+    Local {
+        /// The job.
+        job: Job,
+        /// Whether to wait for returns.
+        wait: bool,
+        /// Whether each return comes with its return code and jid.
+        full_return: bool,
+    },
+    /// A function of the master.
+    Master {
+        /// A wheel function; otherwise a runner.
+        wheel: bool,
+        /// Whether to wait for the result.
+        wait: bool,
+        /// The function.
+        fun: String,
+        /// Its arguments.
+        args: Vec<Value>,
+        /// Its keywords.
+        kwargs: Vec<(String, Value)>,
+        /// How long to wait, if the chunk says so.
+        timeout: Option<Duration>,
+        /// Whether a runner's result comes as the event has it.
+        full_return: bool,
+    },
+}
+
+/// Credentials as a body gives them; none of them checked.
+#[derive(Debug, Default)]
+pub struct Given {
+    /// `token`.
+    pub token: Option<Secret<String>>,
+    /// `username`, `password` and `eauth`.
+    pub log_in: Option<(String, Secret<String>, String)>,
+}
+
+impl Given {
+    /// Reads the credentials of a chunk or of a log-in. A name, a password or a system that is missing or no text is as
+    /// none.
+    pub fn read(map: &Value) -> Self {
+        let secret = |key: &str| map.get_text(key).map(|text| Secret::new(text.to_owned()));
+        let token = match map.get("token") {
+            None | Some(Value::Nil) => None,
+            // A token that is no text is a wrong one, and not a missing one.
+            Some(token) => Some(Secret::new(token.text().unwrap_or_default().to_owned())),
+        };
+        let log_in = match (map.get_text("username"), secret("password"), map.get_text("eauth")) {
+            (Some(username), Some(password), Some(eauth)) => Some((username.to_owned(), password, eauth.to_owned())),
+            _ => None,
+        };
+        Self { token, log_in }
+    }
+}
+
+/// Keys of a chunk for a runner or the wheel that are no keywords of the function. `cmd`, `key` and `user` would be
+/// fields of the request to the master.
+const NOT_KEYWORDS: [&str; 15] = [
+    "client",
+    "fun",
+    "arg",
+    "kwarg",
+    "token",
+    "username",
+    "password",
+    "eauth",
+    "timeout",
+    "full_return",
+    "print_event",
+    "raw_shell",
+    "cmd",
+    "key",
+    "user",
+];
+/// Keys of a chunk for a job that the master reads beside target and function.
+const OF_JOBS: [&str; 2] = ["delimiter", "metadata"];
+
+/// Reads the chunks of a request: a list, or one alone. Targets name no `groups` afterwards, which minions do not know.
+///
+/// # Errors
+/// When one is malformed, or its client is not offered.
+pub fn parse(lowstate: Value, offered: &[Client], groups: &Nodegroups) -> Result<Vec<Chunk>, Problem> {
+    let chunks = match lowstate {
+        Value::Array(chunks) => chunks,
+        one @ Value::Map(_) => vec![one],
+        _ => return Err(Problem::bad("Lowstates must be a list")),
+    };
+    if chunks.len() > CHUNKS_MAX {
+        return Err(Problem::bad(format!("A request has at most {CHUNKS_MAX} chunks")));
+    }
+    chunks.iter().map(|chunk| one(chunk, offered, groups)).collect()
+}
+
+fn one(chunk: &Value, offered: &[Client], groups: &Nodegroups) -> Result<Chunk, Problem> {
+    if chunk.entries().is_none() {
+        return Err(Problem::bad("A chunk must be a map"));
+    }
+    let name = chunk.get_text("client").unwrap_or_default();
+    let invalid = || Problem::bad(format!("Invalid client specified: '{}'", shorten(name)));
+    let client = Client::parse(name).ok_or_else(invalid)?;
+    if !offered.contains(&client) {
+        let why = format!("Client disabled: '{name}'. Add to 'netapi_enable_clients' master config option to enable.");
+        return Err(Problem::bad(why));
+    }
+    let credentials = Given::read(chunk);
+    let args = match chunk.get("arg") {
+        None | Some(Value::Nil) => Vec::new(),
+        Some(Value::Array(items)) => items.clone(),
+        Some(one) => vec![one.clone()],
+    };
+    let kwargs = match chunk.get("kwarg") {
+        None | Some(Value::Nil) => Vec::new(),
+        Some(kwarg) => keywords(kwarg.entries().ok_or_else(|| Problem::bad("kwarg must be a map"))?)?,
+    };
+    let timeout = match chunk.get("timeout") {
+        None | Some(Value::Nil) => None,
+        Some(timeout) => {
+            let seconds = timeout.as_f64().or_else(|| timeout.text()?.parse().ok());
+            let seconds = seconds.filter(|seconds| (0.0..=TIMEOUT_MAX).contains(seconds));
+            Some(Duration::from_secs_f64(seconds.ok_or_else(|| Problem::bad("timeout must be a number of seconds"))?))
+        }
+    };
+    let full_return = chunk.get("full_return").is_some_and(ValueExt::truthy);
+    let call = match client {
+        Client::Local | Client::LocalAsync => {
+            let mut job = job(chunk, args, kwargs, timeout)?;
+            if matches!(job.tgt_type.as_str(), "nodegroup" | "compound") {
+                job.tgt = expand_groups(&job.tgt, &job.tgt_type, groups)
+                    .map_err(|name| Problem::bad(format!("Node group {} unavailable", shorten(&name))))?;
+                job.tgt_type = "compound".to_owned();
+            }
+            Call::Local { job, wait: client == Client::Local, full_return }
+        }
+        Client::Runner | Client::RunnerAsync | Client::Wheel | Client::WheelAsync => {
+            let fun = chunk.get_text("fun").filter(|fun| !fun.is_empty());
+            let fun = fun.ok_or_else(|| Problem::bad("fun must be the name of a function"))?.to_owned();
+            let (args, mut all) = split(args)?;
+            all.extend(kwargs);
+            let own = chunk.entries().unwrap_or_default();
+            let own = own.iter().filter(|(key, _)| key.text().is_none_or(|key| !NOT_KEYWORDS.contains(&key)));
+            all.extend(keywords(own)?);
+            Call::Master {
+                wheel: matches!(client, Client::Wheel | Client::WheelAsync),
+                wait: matches!(client, Client::Runner | Client::Wheel),
+                fun,
+                args,
+                kwargs: all,
+                timeout,
+                full_return,
+            }
+        }
+    };
+    Ok(Chunk { call, credentials })
+}
+
+fn job(
+    chunk: &Value,
+    args: Vec<Value>,
+    kwargs: Vec<(String, Value)>,
+    timeout: Option<Duration>,
+) -> Result<Job, Problem> {
+    let texts = |value: &Value| value.list().is_some_and(|items| items.iter().all(|item| item.text().is_some()));
+    let tgt = chunk.get("tgt").filter(|tgt| tgt.text().is_some() || texts(tgt));
+    let tgt = tgt.ok_or_else(|| Problem::bad("tgt must be a target"))?.clone();
+    let fun = chunk.get("fun").filter(|fun| fun.text().is_some_and(|fun| !fun.is_empty()) || texts(fun));
+    let fun = fun.ok_or_else(|| Problem::bad("fun must be the name of a function"))?.clone();
+    let text = |key: &str| match chunk.get(key) {
+        None | Some(Value::Nil) => Ok(None),
+        Some(value) => {
+            value.text().map(|text| Some(text.to_owned())).ok_or_else(|| Problem::bad(format!("{key} must be text")))
+        }
+    };
+    // The name before 2017, which pepper still sends.
+    let tgt_type = text("tgt_type")?.or(text("expr_form")?).unwrap_or_else(|| "glob".to_owned());
+    let of_jobs = OF_JOBS.iter().filter_map(|key| Some(((*key).to_owned(), chunk.get(key)?.clone())));
+    let arg = if fun.text().is_some() {
+        let (args, mut all) = split(args)?;
+        all.extend(kwargs);
+        args::condition_input(args, all)
+    } else {
+        // A list of arguments for each function.
+        args
+    };
+    Ok(Job {
+        tgt,
+        tgt_type,
+        fun,
+        arg,
+        ret: text("ret")?.unwrap_or_default(),
+        jid: String::new(),
+        kwargs: of_jobs.collect(),
+        timeout,
+    })
+}
+
+/// Splits arguments as a command line does: texts are YAML, `name=value` is a keyword, and so are the entries of a map
+/// that is marked with `__kwarg__`.
+fn split(items: Vec<Value>) -> Result<(Vec<Value>, Keywords), Problem> {
+    let (mut args, mut kwargs) = (Vec::new(), Vec::new());
+    for item in items {
+        if let Some(text) = item.text() {
+            let (more, named) = args::split_input(&[text.to_owned()]);
+            args.extend(more);
+            kwargs.extend(keywords(value::map(named).entries().unwrap_or_default())?);
+        } else if item.get("__kwarg__").is_some_and(ValueExt::truthy) {
+            kwargs.extend(keywords(item.entries().unwrap_or_default())?);
+        } else {
+            args.push(item);
+        }
+    }
+    Ok((args, kwargs))
+}
+
+/// Keywords of a function, without those that only the minion itself sets (`__pub_user`, …).
+fn keywords<'a>(entries: impl IntoIterator<Item = &'a (Value, Value)>) -> Result<Keywords, Problem> {
+    let mut all = Vec::new();
+    for (key, value) in entries {
+        let key = key.text().ok_or_else(|| Problem::bad("the name of a keyword must be text"))?;
+        if !key.starts_with("__") {
+            all.push((key.to_owned(), value.clone()));
+        }
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const ALL: [Client; 6] =
+        [Client::Local, Client::LocalAsync, Client::Runner, Client::RunnerAsync, Client::Wheel, Client::WheelAsync];
+
+    fn read(lowstate: &serde_json::Value) -> Result<Vec<Chunk>, u16> {
+        parse(value::from_json(lowstate), &ALL, &Nodegroups::default()).map_err(|problem| problem.status().as_u16())
+    }
+
+    #[test]
+    fn one_malformed_chunk_is_all() {
+        let good = json!({"client": "local", "tgt": "*", "fun": "test.ping"});
+        assert_eq!(read(&json!([good, good])).unwrap().len(), 2);
+        assert!(read(&json!(vec![good.clone(); CHUNKS_MAX])).is_ok());
+        assert_eq!(read(&json!(vec![good.clone(); CHUNKS_MAX + 1])).unwrap_err(), 400);
+        for bad in [
+            json!("text"),
+            json!(null),
+            json!([]),
+            json!({}),
+            json!({"client": "ssh", "tgt": "*", "fun": "test.ping"}),
+            json!({"client": "destroy"}),
+            json!({"client": ["local"], "tgt": "*", "fun": "test.ping"}),
+            json!({"client": "local", "fun": "test.ping"}),
+            json!({"client": "local", "tgt": "*"}),
+            json!({"client": "local", "tgt": "*", "fun": ""}),
+            json!({"client": "local", "tgt": {"a": 1}, "fun": "test.ping"}),
+            json!({"client": "local", "tgt": "*", "fun": "test.ping", "kwarg": [1]}),
+            json!({"client": "local", "tgt": "*", "fun": "test.ping", "timeout": "soon"}),
+            json!({"client": "local", "tgt": "*", "fun": "test.ping", "timeout": -1}),
+            json!({"client": "local", "tgt": "*", "fun": "test.ping", "tgt_type": 1}),
+            json!({"client": "local", "tgt": "none", "tgt_type": "nodegroup", "fun": "test.ping"}),
+            json!({"client": "runner", "fun": ["jobs.active"]}),
+            json!({"client": "wheel"}),
+        ] {
+            assert_eq!(read(&json!([good, bad])).unwrap_err(), 400, "{bad}");
+        }
+        let disabled = parse(value::from_json(&good), &[Client::Runner], &Nodegroups::default()).unwrap_err();
+        assert_eq!(disabled.status().as_u16(), 400);
+    }
+
+    /// What a chunk may not say never is in a request to the master.
+    #[test]
+    fn fields_of_the_request_are_not_the_callers() {
+        let mut chunk = json!({
+            "client": "local", "tgt": "*", "fun": "test.arg", "cmd": "wheel", "key": "evil", "user": "evil", "jid": "evil",
+            "front_end": "evil", "__pub_user": "evil", "kwarg": {"a": 1, "__pub_user": "evil"},
+            "arg": ["b=2", "__pub_jid=evil", {"__kwarg__": true, "c": 3, "__pub_fun": "evil"}],
+        });
+        let Call::Local { job, .. } = read(&chunk).unwrap().remove(0).call else { panic!("a job") };
+        let load = value::to_json(&job.load(&brine_client::LogIn::Token("t".to_owned().into())));
+        assert!(!load.to_string().contains("evil"), "{load}");
+        assert_eq!((&load["cmd"], &load["kwargs"]), (&json!("publish"), &json!({"token": "t"})));
+        assert_eq!(load["arg"], json!([{"b": 2, "c": 3, "a": 1, "__kwarg__": true}]));
+        for client in ["runner", "wheel"] {
+            chunk["client"] = json!(client);
+            chunk["jid"] = json!("20200101000000000000");
+            let Call::Master { kwargs, .. } = read(&chunk).unwrap().remove(0).call else { panic!("a function") };
+            let names: Vec<&str> = kwargs.iter().map(|(name, _)| name.as_str()).collect();
+            assert_eq!(names, ["b", "c", "a", "tgt", "jid", "front_end"], "jid is a runner's own argument");
+        }
+    }
+}

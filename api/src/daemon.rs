@@ -1,0 +1,138 @@
+//! salt-api as a process: the hooks for [`brine_daemon::run`].
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use brine_daemon::args::DaemonArgs;
+use brine_daemon::folders::Folder;
+use brine_daemon::pidfile::PidFile;
+use brine_daemon::run::{self, EndFuture};
+use brine_daemon::{ProcessError, reload};
+use brine_protocol::config::Config;
+use brine_protocol::exit;
+use tokio::net::TcpListener;
+
+use crate::chunk::Client;
+use crate::link::LocalLink;
+use crate::listen::{Server, Tls};
+use crate::router::{self, Api, Live};
+use crate::settings::{self, ApiOpts};
+
+/// The program salt-api.
+#[derive(Debug)]
+pub struct ApiDaemon {
+    config: Config,
+    opts: ApiOpts,
+}
+
+impl run::Daemon for ApiDaemon {
+    const NAME: &'static str = "salt-api";
+    const ABOUT: &'static str = "Serves Salt's REST interface, in front of a master on this host";
+
+    fn load(args: &DaemonArgs) -> Result<Self, ProcessError> {
+        settings::load(args).map(|(config, opts)| Self { config, opts })
+    }
+
+    fn config(&self) -> &Config {
+        &self.config
+    }
+
+    fn user(&self) -> &str {
+        &self.opts.user
+    }
+
+    /// None: the folders of the master are the master's.
+    fn folders(&self) -> Vec<Folder> {
+        Vec::new()
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        vec![self.opts.pidfile.clone()]
+    }
+
+    async fn start(self) -> Result<impl run::RunningDaemon, ProcessError> {
+        let Self { config, opts } = self;
+        let pid_file = PidFile::take(<Self as run::Daemon>::NAME, &opts.pidfile)?;
+        let usage = |why: String| ProcessError::new(exit::USAGE, why);
+        let tls = opts.tls.as_ref().map(Tls::read).transpose().map_err(usage)?.map(Arc::new);
+        let host = opts.host.trim_start_matches('[').trim_end_matches(']');
+        let bound =
+            TcpListener::bind((host, opts.port)).await.and_then(|listener| Ok((listener.local_addr()?, listener)));
+        let (address, listener) = bound.map_err(|error| {
+            let why = format!(
+                "cannot listen on {host} port {}: {error}; set host and port below rest_cherrypy in {}",
+                opts.port,
+                config.path().display()
+            );
+            ProcessError::new(exit::GENERIC, why)
+        })?;
+        let link = Arc::new(LocalLink::new(opts.master.clone()));
+        let api = Arc::new(Api::new(link, tls.is_some(), live(&opts)));
+        let server = Server::start(listener, tls.clone(), router::router(Arc::clone(&api)));
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        tracing::info!("answering at {scheme}://{address}");
+        if !opts.unknown_clients.is_empty() {
+            let names = opts.unknown_clients.join(", ");
+            tracing::warn!("netapi_enable_clients: {names} is not offered; there are {}", Client::names());
+        }
+        if opts.clients.is_empty() {
+            tracing::warn!("netapi_enable_clients is empty: nobody can run anything by salt-api");
+        }
+        Ok(RunningApi { config, api, tls, server, status: format!("{scheme}://{address}"), _pid_file: pid_file })
+    }
+}
+
+fn live(opts: &ApiOpts) -> Live {
+    Live { clients: opts.clients.clone(), groups: opts.groups.clone(), rest_timeout: opts.rest_timeout }
+}
+
+struct RunningApi {
+    config: Config,
+    api: Arc<Api>,
+    tls: Option<Arc<Tls>>,
+    server: Server,
+    status: String,
+    _pid_file: Option<PidFile>,
+}
+
+impl RunningApi {
+    fn take_up(&self, args: &DaemonArgs) -> Result<Config, String> {
+        let (config, opts) = settings::load(args).map_err(|error| error.to_string())?;
+        if let (Some(tls), Some(files)) = (&self.tls, &opts.tls) {
+            tls.replace(files)?;
+        }
+        self.api.set(live(&opts));
+        reload::logs(&config)?;
+        Ok(config)
+    }
+}
+
+impl run::RunningDaemon for RunningApi {
+    fn status(&self) -> String {
+        self.status.clone()
+    }
+
+    async fn reload(&mut self, args: &DaemonArgs) {
+        match self.take_up(args) {
+            Ok(config) => {
+                reload::report(&self.config, &config);
+                self.config = config;
+            }
+            Err(why) => tracing::error!("the configuration is not taken up, the one before stays: {why}"),
+        }
+    }
+
+    fn dump(&self) {
+        let up = if self.api.link.is_up() { "is there" } else { "is away" };
+        tracing::warn!("the master {up}; {} connections", self.server.connections());
+    }
+
+    fn profile(&self) {
+        tracing::warn!("salt-api has no profile");
+    }
+
+    async fn stop(self, _ended: EndFuture) -> Result<(), ProcessError> {
+        self.server.stop().await;
+        Ok(())
+    }
+}

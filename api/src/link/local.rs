@@ -1,0 +1,134 @@
+//! A master on this host: its port of requests on loopback, and the socket of its event bus.
+
+use std::time::Duration;
+
+use brine_client::request::Requests;
+use brine_client::runner::{self, Started};
+use brine_client::{ClientError, ClientOpts, Job, LogIn, Published, wheel};
+use brine_protocol::value::{Value, ValueExt as _, map};
+
+use super::{Answer, Events, Follow, Link, LinkError};
+use crate::credentials::Token;
+
+/// Connections to the master that stay open between requests.
+const IDLE_MAX: usize = 64;
+/// Time for a reply that the master gives at once.
+const SOON: Duration = Duration::from_secs(15);
+/// Time for a reply that needs a password checked, which is slow on purpose, or many keys read.
+const SLOW: Duration = Duration::from_secs(60);
+
+/// The link.
+#[derive(Debug)]
+pub struct LocalLink {
+    opts: ClientOpts,
+    requests: Requests,
+    events: Events,
+}
+
+impl LocalLink {
+    /// Subscribes to the bus. The master may come later.
+    pub fn new(opts: ClientOpts) -> Self {
+        let events = Events::subscribe(opts.bus_socket());
+        Self { opts, requests: Requests::keeping(IDLE_MAX), events }
+    }
+
+    async fn ask(&self, load: Value, timeout: Duration) -> Result<Value, LinkError> {
+        if !self.is_up() {
+            return Err(LinkError::Away);
+        }
+        self.requests.clear(&self.opts, load, timeout, None).await.map_err(|error| match error {
+            // The master is there but slow.
+            ClientError::Timeout(_) if self.is_up() => LinkError::Late,
+            error => error.into(),
+        })
+    }
+}
+
+fn by_token(token: &Token) -> LogIn {
+    LogIn::Token(token.secret().clone())
+}
+
+fn with_token(cmd: &str, token: &Token) -> Value {
+    map([("cmd", cmd), ("token", token.secret().expose())])
+}
+
+impl Link for LocalLink {
+    fn is_up(&self) -> bool {
+        self.events.is_up()
+    }
+
+    fn log_in<'a>(&'a self, log_in: &'a LogIn) -> Answer<'a, Value> {
+        Box::pin(async move {
+            let load = map(std::iter::once(("cmd", Value::from("mk_token"))).chain(log_in.fields()));
+            let data = self.ask(load, SLOW).await?;
+            if data.get_text("token").is_none_or(str::is_empty) {
+                return Err(LinkError::Reply("a new token is missing".to_owned()));
+            }
+            Ok(data)
+        })
+    }
+
+    fn token<'a>(&'a self, token: &'a Token) -> Answer<'a, Option<Value>> {
+        Box::pin(async move {
+            let data = self.ask(with_token("get_token", token), SOON).await?;
+            Ok(data.has("name").then_some(data))
+        })
+    }
+
+    fn perms<'a>(&'a self, token: &'a Token) -> Answer<'a, Vec<Value>> {
+        Box::pin(async move {
+            let answer = self.ask(with_token("token_perms", token), SOON).await?;
+            Ok(answer.get_list("perms").unwrap_or_default().to_vec())
+        })
+    }
+
+    fn end_token<'a>(&'a self, token: &'a Token) -> Answer<'a, ()> {
+        Box::pin(async move {
+            let done = self.ask(with_token("end_token", token), SOON).await?;
+            match done.get_bool("ended") {
+                Some(true) => Ok(()),
+                _ => Err(LinkError::Refused(
+                    "This token is the configuration's, and ends with its line there".to_owned(),
+                )),
+            }
+        })
+    }
+
+    fn publish<'a>(&'a self, token: &'a Token, job: &'a Job) -> Answer<'a, Published> {
+        Box::pin(async move {
+            let reply = self.ask(job.load(&by_token(token)), SOON).await?;
+            Ok(Published::from_reply(&reply)?)
+        })
+    }
+
+    fn runner<'a>(
+        &'a self,
+        token: &'a Token,
+        fun: &'a str,
+        args: Vec<Value>,
+        kwargs: Vec<(String, Value)>,
+    ) -> Answer<'a, Started> {
+        Box::pin(async move {
+            let reply = self.ask(runner::load(fun, args, kwargs, &by_token(token)), SOON).await?;
+            Ok(Started::from_reply(&reply)?)
+        })
+    }
+
+    fn wheel<'a>(
+        &'a self,
+        token: &'a Token,
+        fun: &'a str,
+        args: Vec<Value>,
+        kwargs: Vec<(String, Value)>,
+    ) -> Answer<'a, Value> {
+        Box::pin(async move { self.ask(wheel::load(fun, args, kwargs, &by_token(token)), SLOW).await })
+    }
+
+    fn follow(&self) -> Follow {
+        self.events.follow()
+    }
+
+    fn timeouts(&self) -> (Duration, Duration) {
+        (self.opts.timeout, self.opts.gather_job_timeout)
+    }
+}

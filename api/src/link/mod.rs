@@ -1,0 +1,105 @@
+//! The way to the master. The requests carry the caller's own credentials, and the master decides.
+
+mod events;
+mod local;
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use brine_client::runner::Started;
+use brine_client::{ClientError, Job, LogIn, Published};
+use brine_protocol::value::Value;
+use futures_util::future::BoxFuture;
+
+pub use events::{Events, Follow};
+pub use local::LocalLink;
+
+use crate::credentials::Token;
+
+/// The result of a request to the master.
+pub type Answer<'a, T> = BoxFuture<'a, Result<T, LinkError>>;
+
+/// Why the master did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum LinkError {
+    /// The caller is nobody, or may not do this.
+    #[error("not permitted")]
+    Denied,
+    /// The request makes no sense to the master.
+    #[error("{0}")]
+    Refused(String),
+    /// No minion matches the target.
+    #[error("no minion matches the target")]
+    NoMatch,
+    /// The master cannot be reached.
+    #[error("the master is away")]
+    Away,
+    /// The result did not come in time.
+    #[error("the result did not come in time")]
+    Late,
+    /// The reply makes no sense.
+    #[error("{0}")]
+    Reply(String),
+}
+
+impl From<ClientError> for LinkError {
+    fn from(error: ClientError) -> Self {
+        match error {
+            ClientError::Authentication { .. } | ClientError::Authorization(_) => Self::Denied,
+            ClientError::Refused(why) => Self::Refused(why),
+            ClientError::NoMatch { why: Some(why) } => Self::Refused(why),
+            ClientError::NoMatch { why: None } => Self::NoMatch,
+            ClientError::NoResult(..) => Self::Late,
+            ClientError::Reply(_) | ClientError::Address { .. } => Self::Reply(error.to_string()),
+            ClientError::MasterDown { .. }
+            | ClientError::NotPermitted(_)
+            | ClientError::Timeout(_)
+            | ClientError::BusClosed => Self::Away,
+        }
+    }
+}
+
+/// A master, as salt-api reaches it.
+pub trait Link: Debug + Send + Sync {
+    /// Whether the master can be reached now.
+    fn is_up(&self) -> bool;
+
+    /// Makes a token for a name and a password, and returns its data (`mk_token`).
+    fn log_in<'a>(&'a self, log_in: &'a LogIn) -> Answer<'a, Value>;
+
+    /// Returns the data of a token; none if it is none.
+    fn token<'a>(&'a self, token: &'a Token) -> Answer<'a, Option<Value>>;
+
+    /// Returns the permissions of a token's user, as `external_auth` lists them.
+    fn perms<'a>(&'a self, token: &'a Token) -> Answer<'a, Vec<Value>>;
+
+    /// Ends a token.
+    fn end_token<'a>(&'a self, token: &'a Token) -> Answer<'a, ()>;
+
+    /// Publishes a job.
+    fn publish<'a>(&'a self, token: &'a Token, job: &'a Job) -> Answer<'a, Published>;
+
+    /// Starts a runner.
+    fn runner<'a>(
+        &'a self,
+        token: &'a Token,
+        fun: &'a str,
+        args: Vec<Value>,
+        kwargs: Vec<(String, Value)>,
+    ) -> Answer<'a, Started>;
+
+    /// Calls a wheel function. Returns its tag and its data.
+    fn wheel<'a>(
+        &'a self,
+        token: &'a Token,
+        fun: &'a str,
+        args: Vec<Value>,
+        kwargs: Vec<(String, Value)>,
+    ) -> Answer<'a, Value>;
+
+    /// Follows the master's events, from before a request until its result.
+    fn follow(&self) -> Follow;
+
+    /// Time to wait for returns before the minions are asked whether they run the job, and for the answers.
+    fn timeouts(&self) -> (Duration, Duration);
+}

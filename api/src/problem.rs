@@ -1,0 +1,87 @@
+//! Why a request is not answered: a status and the page of HTML that Salt's users see. The text never repeats a
+//! credential.
+
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+
+/// A refusal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    status: StatusCode,
+    message: String,
+}
+
+impl Problem {
+    /// With this status and message.
+    pub fn new(status: StatusCode, message: impl Into<String>) -> Self {
+        Self { status, message: message.into() }
+    }
+
+    /// A malformed request.
+    pub fn bad(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, message)
+    }
+
+    /// A caller that is nobody, or may not do this.
+    pub fn unauthorized() -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "No permission -- see authorization schemes")
+    }
+
+    /// A master that does not answer.
+    pub fn master_away() -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "Salt Master is not available.")
+    }
+
+    /// The status.
+    pub const fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// The page, as CherryPy writes it, without the advertisement.
+    fn page(&self) -> String {
+        let status = format!("{} {}", self.status.as_u16(), self.status.canonical_reason().unwrap_or_default());
+        let message = escape(&self.message);
+        format!(
+            "<!DOCTYPE html PUBLIC\n\"-//W3C//DTD XHTML 1.0 Transitional//EN\"\n\
+             \"http://www.w3.org/TR/xhtml1/DTD/xhtml1-transitional.dtd\">\n<html>\n<head>\n    \
+             <meta http-equiv=\"Content-Type\" content=\"text/html; charset=utf-8\"></meta>\n    \
+             <title>{status}</title>\n</head>\n    <body>\n        <h2>{status}</h2>\n        <p>{message}</p>\n    \
+             </body>\n</html>\n"
+        )
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut response = (self.status, self.page()).into_response();
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html;charset=utf-8"));
+        match self.status {
+            StatusCode::UNAUTHORIZED => {
+                headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Session"));
+            }
+            StatusCode::SERVICE_UNAVAILABLE => {
+                headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+            }
+            _ => {}
+        }
+        response
+    }
+}
+
+/// Text for HTML.
+fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#x27;"),
+            c => out.push(c),
+        }
+    }
+    out
+}

@@ -1,0 +1,145 @@
+//! The settings of salt-api, from the master's configuration file.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use brine_client::ClientOpts;
+use brine_daemon::args::DaemonArgs;
+use brine_daemon::{ProcessError, trust};
+use brine_protocol::config::{Config, ConfigError, Role, settings};
+use brine_protocol::exit;
+use brine_protocol::target::Nodegroups;
+
+use crate::chunk::Client;
+
+/// What salt-api reads from the configuration.
+#[derive(Debug, Clone)]
+pub struct ApiOpts {
+    /// The user to run as.
+    pub user: String,
+    /// The file with the process id.
+    pub pidfile: PathBuf,
+    /// The address to bind.
+    pub host: String,
+    /// The port to bind.
+    pub port: u16,
+    /// The certificate; none to serve without TLS.
+    pub tls: Option<TlsFiles>,
+    /// The clients that are offered.
+    pub clients: Vec<Client>,
+    /// Names in `netapi_enable_clients` that are no client here, such as `ssh`.
+    pub unknown_clients: Vec<String>,
+    /// The groups that targets may name.
+    pub groups: Nodegroups,
+    /// Longest wait for the result of a runner.
+    pub rest_timeout: Duration,
+    /// Where the master is.
+    pub master: ClientOpts,
+}
+
+/// The files of a certificate, each in PEM.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The certificate.
+    pub crt: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+    /// The certificates between it and the root's.
+    pub chain: Option<PathBuf>,
+}
+
+/// Why salt-api cannot use its configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingsError {
+    /// A setting is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// Passwords would cross the network in clear text.
+    #[error(
+        "there is no certificate: set ssl_crt and ssl_key below rest_cherrypy in {}, or disable_ssl: True there, if only this host or a \
+         proxy with TLS reaches the port", .0.display()
+    )]
+    NoCertificate(PathBuf),
+}
+
+impl ApiOpts {
+    /// Reads the settings.
+    ///
+    /// # Errors
+    /// When one has a wrong value, or there is neither a certificate nor `disable_ssl`.
+    pub fn from_config(config: &Config) -> Result<Self, SettingsError> {
+        let path = |setting| config.find(setting).map(|path: Option<String>| path.map(|path| config.dir().join(path)));
+        let tls = match (path(settings::API_SSL_CRT)?, path(settings::API_SSL_KEY)?) {
+            _ if config.get(settings::API_DISABLE_SSL)? => None,
+            (Some(crt), Some(key)) => Some(TlsFiles { crt, key, chain: path(settings::API_SSL_CHAIN)? }),
+            _ => return Err(SettingsError::NoCertificate(config.path().to_owned())),
+        };
+        let named = config.get(settings::NETAPI_ENABLE_CLIENTS)?;
+        let (known, unknown_clients) = named.into_iter().partition::<Vec<_>, _>(|name| Client::parse(name).is_some());
+        Ok(Self {
+            user: config.get(settings::USER)?,
+            pidfile: config.get(settings::API_PIDFILE)?,
+            host: config.get(settings::API_HOST)?,
+            port: config.get(settings::API_PORT)?,
+            tls,
+            clients: known.iter().filter_map(|name| Client::parse(name)).collect(),
+            unknown_clients,
+            groups: config.value(settings::NODEGROUPS.row.name).map(Nodegroups::new).unwrap_or_default(),
+            rest_timeout: config.get(settings::REST_TIMEOUT)?,
+            master: ClientOpts::new(config)?,
+        })
+    }
+}
+
+/// Reads and checks the master's configuration file for salt-api. Its log file and pid file have settings of their own,
+/// which take the place of the master's.
+///
+/// # Errors
+/// When the configuration cannot be used, or untrusted users can write it; the error is one line.
+pub(crate) fn load(args: &DaemonArgs) -> Result<(Config, ApiOpts), ProcessError> {
+    let usage = |why: String| ProcessError::new(exit::USAGE, why);
+    let dir = args.conf_dir()?;
+    trust::check(&dir.join("master.d")).map_err(|error| usage(error.to_string()))?;
+    let trusted = |file: &std::path::Path| trust::check(file).map_err(|error| error.to_string());
+    let mut config =
+        Config::load_trusted(&dir.join("master"), Role::Master, &trusted).map_err(|error| usage(error.to_string()))?;
+    for (own, masters) in [(settings::API_LOGFILE, settings::LOG_FILE), (settings::API_PIDFILE, settings::PIDFILE)] {
+        let path = config.get(own).map_err(|error| usage(error.to_string()))?;
+        config.set(masters.row.name, path.display().to_string());
+    }
+    args.overrule(&mut config);
+    let mut opts = ApiOpts::from_config(&config).map_err(|error| usage(error.to_string()))?;
+    // `--pid-file` overrules the setting that both daemons of a host share.
+    opts.pidfile = config.get(settings::PIDFILE).map_err(|error| usage(error.to_string()))?;
+    Ok((config, opts))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn read(yaml: &str) -> Result<ApiOpts, SettingsError> {
+        ApiOpts::from_config(&Config::from_yaml(yaml, Path::new("/etc/salt/master"), Role::Master).unwrap())
+    }
+
+    #[test]
+    fn without_a_certificate_it_does_not_start() {
+        for refused in ["", "rest_cherrypy: {port: 1}", "rest_cherrypy: {ssl_crt: a}", "rest_cherrypy: {ssl_key: a}"] {
+            assert!(matches!(read(refused), Err(SettingsError::NoCertificate(_))), "{refused}");
+        }
+        assert_eq!(read("rest_cherrypy: {disable_ssl: True}").unwrap().tls, None);
+        let tls = read("rest_cherrypy: {ssl_crt: a.crt, ssl_key: /b.key}").unwrap().tls.unwrap();
+        assert_eq!((tls.crt.as_path(), tls.key.as_path()), (Path::new("/etc/salt/a.crt"), Path::new("/b.key")));
+    }
+
+    #[test]
+    fn no_client_is_offered_unless_named() {
+        let clients =
+            |more: &str| read(&format!("rest_cherrypy: {{disable_ssl: True}}\n{more}")).map(|opts| opts.clients);
+        assert_eq!(clients("").unwrap(), []);
+        assert_eq!(clients("netapi_enable_clients: [local, wheel]").unwrap(), [Client::Local, Client::Wheel]);
+        assert_eq!(clients("netapi_enable_clients: [ssh, local_async]").unwrap(), [Client::LocalAsync]);
+    }
+}

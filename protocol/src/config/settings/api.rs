@@ -1,0 +1,31 @@
+//! salt-api: Salt's REST interface.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::*;
+
+settings! { AREA = "salt-api";
+    /// Settings of salt-api's web server, the keys below. Other keys of Salt's rest_cherrypy are accepted without effect.
+    REST_CHERRYPY: Value = mapping("rest_cherrypy", master(NONE)).private();
+    /// Port of salt-api.
+    API_PORT: u16 = port("rest_cherrypy:port", master("8000"));
+    /// Address that salt-api binds.
+    API_HOST: String = text("rest_cherrypy:host", master("0.0.0.0"));
+    /// Certificate of salt-api (PEM). Without it and without `disable_ssl`, salt-api does not start.
+    API_SSL_CRT: String = text("rest_cherrypy:ssl_crt", master(NONE)).live();
+    /// Private key of the certificate (PEM).
+    API_SSL_KEY: String = text("rest_cherrypy:ssl_key", master(NONE)).live();
+    /// Further certificates between salt-api's and the root's (PEM).
+    API_SSL_CHAIN: String = text("rest_cherrypy:ssl_chain", master(NONE)).live();
+    /// Serve without TLS: passwords and tokens then cross the network in clear text, unless a proxy on this host adds TLS.
+    API_DISABLE_SSL: bool = truth("rest_cherrypy:disable_ssl", master("false"));
+    /// Clients that salt-api offers: `local`, `local_async`, `runner`, `runner_async`, `wheel`, `wheel_async`.
+    NETAPI_ENABLE_CLIENTS: Vec<String> = list("netapi_enable_clients", master("[]")).live();
+    /// Longest wait of salt-api for the result of a runner.
+    REST_TIMEOUT: Duration = seconds("rest_timeout", master("300"), 1..=86_400).live();
+    /// Log file of salt-api.
+    API_LOGFILE: PathBuf = path("api_logfile", master("/var/log/salt/api"));
+    /// File with salt-api's process id.
+    API_PIDFILE: PathBuf = path("api_pidfile", master("/var/run/salt-api.pid"));
+}

@@ -1,0 +1,346 @@
+//! salt-api in front of a master with a minion. `api_calls.json` has what Python's salt-api 3008.5 answered to the same
+//! calls, with the values that differ from run to run replaced by words.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+
+use brine_kit::ports::free_ports;
+use brine_kit::process::{Daemon, run};
+use brine_kit::programs::program;
+use brine_kit::wait::wait_for;
+use brine_tests::salt::{Master, Minion};
+use serde_json::{Value, json};
+
+const PASSWORD: &str = "right-horse-battery";
+const WRONG: &str = "wrong-horse-battery";
+const CLIENTS: [&str; 6] = ["local", "local_async", "runner", "runner_async", "wheel", "wheel_async"];
+
+/// A master, its minion, and salt-api in front of them.
+struct Api {
+    // Ends first.
+    daemon: Daemon,
+    port: u16,
+    _minion: Minion,
+    master: Master,
+}
+
+/// An answer.
+#[derive(Debug)]
+struct Reply {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl Reply {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("no JSON ({error}): {self:?}"))
+    }
+
+    fn header(&self, name: &str) -> Option<&str> {
+        let lines = self.head.lines().filter_map(|line| line.split_once(": "));
+        lines.filter(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value).next()
+    }
+}
+
+impl Api {
+    fn start() -> Self {
+        let [port] = free_ports();
+        let master = Master::start(&format!(
+            "external_auth: {{sharedsecret: {{admin: ['.*', '@runner', '@wheel'], joe: [test.ping]}}}}\nsharedsecret: {PASSWORD}\n\
+             nodegroups: {{web: 'L@m1'}}\nnetapi_enable_clients: [{}]\napi_logfile: api.log\napi_pidfile: api.pid\n\
+             audit_log: audit.log\nrest_cherrypy: {{host: 127.0.0.1, port: {port}, disable_ssl: True}}",
+            CLIENTS.join(", ")
+        ));
+        let minion = master.minion("m1");
+        let daemon =
+            Daemon::start(&program("salt-api"), &["-c", &master.conf(), "-l", "trace"], &master.path("api.out"));
+        wait_for("salt-api to listen", || TcpStream::connect(("127.0.0.1", port)).ok().map(drop));
+        daemon.wait_log("the master's event bus is there");
+        Self { daemon, port, _minion: minion, master }
+    }
+
+    fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("salt-api listens");
+        let mut request = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n");
+        for (name, value) in headers {
+            request.push_str(&format!("{name}: {value}\r\n"));
+        }
+        request.push_str(&format!("Content-Length: {}\r\n\r\n{body}", body.len()));
+        // A body that is too long is refused before it is read.
+        let _ = stream.write_all(request.as_bytes());
+        let mut reply = Vec::new();
+        let _ = stream.read_to_end(&mut reply);
+        let reply = String::from_utf8(reply).expect("UTF-8");
+        let (head, body) = reply.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {reply:?}"));
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+        Reply { status, head: head.to_owned(), body: body.to_owned() }
+    }
+
+    fn post(&self, path: &str, headers: &[(&str, &str)], body: &Value) -> Reply {
+        let mut all = vec![("Content-Type", "application/json")];
+        all.extend(headers);
+        self.send("POST", path, &all, &body.to_string())
+    }
+
+    fn log_in(&self, user: &str) -> String {
+        let reply = self.post("/login", &[], &json!({"username": user, "password": PASSWORD, "eauth": "sharedsecret"}));
+        assert_eq!(reply.status, 200, "{reply:?}");
+        let token = reply.json()["return"][0]["token"].as_str().expect("a token").to_owned();
+        assert_eq!(reply.header("x-auth-token"), Some(token.as_str()));
+        let cookie = reply.header("set-cookie").expect("a cookie");
+        assert!(cookie.starts_with(&format!("session_id={token}; ")), "{cookie}");
+        assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"), "{cookie}");
+        token
+    }
+
+    /// The files that a secret could be in.
+    fn written(&self) -> String {
+        let read = |name| std::fs::read_to_string(self.master.path(name)).unwrap_or_default();
+        ["api.out", "api.log", "master.out", "log", "audit.log"].map(read).concat()
+    }
+}
+
+/// Replaces what differs from run to run.
+fn normal(key: &str, value: &Value) -> Value {
+    match value {
+        _ if key == "local" => json!("KEYS"),
+        Value::Object(entries) => {
+            // Brine's wheel tells its arguments too, and its jobs what they used.
+            let entries = entries.iter().filter(|(key, _)| !["fun_args", "usage"].contains(&key.as_str()));
+            Value::Object(entries.map(|(key, value)| (key.clone(), normal(key, value))).collect())
+        }
+        Value::Array(items) => items.iter().map(|item| normal("", item)).collect(),
+        Value::String(text) => {
+            let is_jid = |text: &str| text.len() == 20 && text.bytes().all(|byte| byte.is_ascii_digit());
+            let (before, last) = text.rsplit_once('/').map_or(("", text.as_str()), |(before, last)| (before, last));
+            json!(match text.as_str() {
+                _ if key == "StartTime" => "TIME".to_owned(),
+                _ if is_jid(text) => "JID".to_owned(),
+                _ if is_jid(last) => format!("{before}/JID"),
+                _ if text == env!("CARGO_PKG_VERSION") => "VERSION".to_owned(),
+                _ if text.len() == 95 && text.matches(':').count() == 31 => "FINGERPRINT".to_owned(),
+                // Brine adds which modules there are.
+                _ if text.contains("' is not available.") =>
+                    format!("{}.", text.split_inclusive('.').take(2).collect::<String>().trim_end_matches('.')),
+                _ => text.clone(),
+            })
+        }
+        other => other.clone(),
+    }
+}
+
+#[test]
+fn calls_are_answered_as_by_salt() {
+    let api = Api::start();
+    let token = api.log_in("admin");
+    let calls: Vec<Value> = serde_json::from_str(include_str!("api_calls.json")).expect("our own file");
+    let events = api.master.events();
+    let mut echoed = String::new();
+    for call in calls {
+        let name = call["name"].as_str().expect("a name");
+        let body = call["body"].to_string().replace("ECHOED", &echoed).replace("PASSWORD", PASSWORD);
+        let headers = [("Content-Type", "application/json"), ("X-Auth-Token", token.as_str())];
+        let headers = if call["token"] == json!(false) { &headers[..1] } else { &headers };
+        let (method, path) = (call["method"].as_str().unwrap_or("POST"), call["path"].as_str().unwrap_or("/"));
+        let reply = api.send(method, path, headers, if method == "GET" { "" } else { &body });
+        assert_eq!(json!(reply.status), call["status"], "{name}: {reply:?}");
+        if reply.status != 200 {
+            assert_eq!(reply.header("content-type"), Some("text/html;charset=utf-8"), "{name}");
+            let title = format!("<title>{} Unauthorized</title>", reply.status);
+            assert!(
+                reply.body.starts_with("<!DOCTYPE html PUBLIC\n") && reply.body.contains(&title),
+                "{name}: {reply:?}"
+            );
+            continue;
+        }
+        assert_eq!(reply.header("content-type"), Some("application/json"), "{name}");
+        assert_eq!(normal("", &reply.json()), call["response"], "{name}: {reply:?}");
+        if name == "local_async" {
+            echoed = reply.json()["return"][0]["jid"].as_str().expect("a jid").to_owned();
+            events.wait_return(&echoed, "m1");
+        }
+    }
+    assert_eq!(api.post("/", &[("X-Auth-Token", &token)], &json!({})).status, 401, "after the log-out");
+}
+
+/// The forms of requests and answers, and what is refused before anything runs.
+#[test]
+fn forms_and_refusals() {
+    let api = Api::start();
+    let token = api.log_in("admin");
+    let key = ("X-Auth-Token", token.as_str());
+    let ping = json!({"client": "local", "tgt": "m1", "fun": "test.ping"});
+    let form = "client=local&tgt=m1&fun=test.arg&arg=1&arg=x%3D2&kwarg=%7By%3A+%5B3%5D%7D";
+    let types = [
+        ("application/x-www-form-urlencoded", form.to_owned()),
+        ("text/yaml", "{client: local, tgt: m1, fun: test.arg, arg: [1, x=2], kwarg: {'y': [3]}}".to_owned()),
+        (
+            "text/plain",
+            json!({"client": "local", "tgt": "m1", "fun": "test.arg", "arg": ["1", "x=2"], "kwarg": {"y": [3]}})
+                .to_string(),
+        ),
+    ];
+    for (media, body) in &types {
+        let reply = api.send("POST", "/", &[key, ("Content-Type", media)], body);
+        assert_eq!(
+            reply.json(),
+            json!({"return": [{"m1": {"args": [1], "kwargs": {"x": 2, "y": [3]}}}]}),
+            "{media}: {reply:?}"
+        );
+    }
+    let yaml = api.post("/", &[key, ("Accept", "application/x-yaml")], &ping);
+    assert_eq!(
+        (yaml.header("content-type"), yaml.body.as_str()),
+        (Some("application/x-yaml"), "return:\n- m1: true\n")
+    );
+    assert_eq!(api.post("/", &[("Authorization", &format!("Bearer {token}"))], &ping).status, 200);
+    let cookie = format!("a=b; session_id={token}");
+    assert_eq!(api.post("/", &[("Cookie", &cookie)], &ping).status, 200);
+    assert_eq!(api.post("/", &[("Cookie", &cookie), ("Origin", "http://localhost")], &ping).status, 200);
+    assert_eq!(api.send("GET", "/login/", &[], "").json()["return"], json!("Please log in"));
+
+    let events = api.master.events();
+    assert_eq!(api.post("/", &[("Cookie", &cookie), ("Origin", "http://evil")], &ping).status, 403);
+    assert_eq!(api.post("/", &[key], &json!([ping, {"client": "local"}])).status, 400, "the second chunk is malformed");
+    assert_eq!(api.post("/", &[key], &json!(vec![ping.clone(); 101])).status, 400, "too many chunks");
+    assert_eq!(api.post("/", &[key], &json!({"client": "ssh", "tgt": "m1", "fun": "test.ping"})).status, 400);
+    assert_eq!(api.send("POST", "/", &[key, ("Content-Type", "text/html")], &ping.to_string()).status, 406);
+    assert_eq!(api.post("/", &[key, ("Accept", "text/html")], &ping).status, 406);
+    assert_eq!(api.post(&format!("/?token={token}"), &[key], &ping).status, 400, "a token in the query");
+    assert_eq!(api.post("/", &[key], &json!({"x": "x".repeat(1 << 20)})).status, 413);
+    let reply = api.send("PUT", "/", &[key], "");
+    assert_eq!((reply.status, reply.header("allow")), (405, Some("GET,HEAD,POST")));
+    assert_eq!(api.send("GET", "/none", &[key], "").status, 404);
+    let run = json!([
+        {"client": "local", "tgt": "m1", "fun": "test.ping", "token": token},
+        {"client": "local", "tgt": "m1", "fun": "test.ping", "token": "0".repeat(64)},
+    ]);
+    assert_eq!(api.post("/run", &[], &run).status, 401, "the second chunk's token is none");
+    let joe = api.log_in("joe");
+    let key = ("X-Auth-Token", joe.as_str());
+    for forbidden in [
+        json!({"client": "local", "tgt": "m1", "fun": "test.arg"}),
+        json!({"client": "runner", "fun": "jobs.active"}),
+        json!({"client": "wheel", "fun": "key.list_all", "user": "root", "key": "x", "cmd": "ping"}),
+    ] {
+        assert_eq!(api.post("/", &[key], &forbidden).status, 401, "{forbidden}");
+    }
+    assert_eq!(started(&api, &events, &joe), 0);
+}
+
+/// Every client, at each endpoint, with each kind of bad credential: 401, and nothing starts. (CVE-2020-25592,
+/// CVE-2021-25281, CVE-2021-3144.)
+#[test]
+fn bad_credentials_start_nothing() {
+    let api = Api::start();
+    let (token, revoked) = (api.log_in("admin"), api.log_in("admin"));
+    assert_eq!(api.post("/logout", &[("X-Auth-Token", &revoked)], &json!({})).status, 200);
+    let unknown = "0123456789abcdef".repeat(4);
+    let chunk = |client: &str, more: &Value| {
+        let fun = if client.starts_with("wheel") { "key.list_all" } else { "test.arg" };
+        let mut chunk = json!({"client": client, "fun": fun});
+        if client.starts_with("local") {
+            chunk["tgt"] = json!("*");
+        }
+        for (key, value) in more.as_object().expect("a map") {
+            chunk[key] = value.clone();
+        }
+        chunk
+    };
+    for client in CLIENTS {
+        let good = chunk(client, &json!({}));
+        assert_eq!(api.post("/", &[("X-Auth-Token", &token)], &good).status, 200, "{client}: the test itself");
+        let good = chunk(client, &json!({"token": token}));
+        assert_eq!(api.post("/run", &[], &good).status, 200, "{client}: the test itself");
+    }
+    let log_in = |eauth: &str, password: &str| json!({"username": "admin", "password": password, "eauth": eauth});
+    let tokens = ["", "auto", "not-hex", &"g".repeat(64), &unknown, &revoked, "../../pki/master.pem"];
+    let events = api.master.events();
+    for client in CLIENTS {
+        // The log-in of the header or the cookie is what counts, whatever a chunk says.
+        for more in [json!({}), json!({"token": token}), log_in("sharedsecret", PASSWORD), log_in("auto", PASSWORD)] {
+            let chunk = chunk(client, &more);
+            assert_eq!(api.post("/", &[], &chunk).status, 401, "{client} without a token: {more}");
+            for bad in tokens {
+                let (bearer, cookie) = (format!("Bearer {bad}"), format!("session_id={bad}"));
+                for header in [("X-Auth-Token", bad), ("Authorization", &bearer), ("Cookie", &cookie)] {
+                    let reply = api.post("/", &[header], &chunk);
+                    assert_eq!(reply.status, 401, "{client} with {header:?} and {more}: {reply:?}");
+                }
+            }
+        }
+        let more = tokens.map(|bad| json!({"token": bad}));
+        let log_ins = [
+            json!({}),
+            json!({"token": null}),
+            json!({"token": 1}),
+            json!({"token": [token]}),
+            json!({"username": "admin", "eauth": "sharedsecret"}),
+            json!({"username": "admin", "password": PASSWORD}),
+            json!({"key": "x", "user": "root"}),
+            // A wrong token is not helped by a right password.
+            json!({"token": unknown, "username": "admin", "password": PASSWORD, "eauth": "sharedsecret"}),
+        ];
+        for more in more.iter().chain(&log_ins) {
+            // At /run, header and cookie are ignored.
+            let reply = api.post("/run", &[("X-Auth-Token", &token)], &chunk(client, more));
+            assert_eq!(reply.status, 401, "{client} at /run with {more}: {reply:?}");
+        }
+        // Each of these takes a second.
+        for more in [log_in("sharedsecret", WRONG), log_in("auto", PASSWORD), log_in("sharedsecret", "")] {
+            let reply = api.post("/run", &[], &chunk(client, &more));
+            assert_eq!(reply.status, 401, "{client} at /run with {more}: {reply:?}");
+            assert!(!reply.body.contains(WRONG) && !reply.body.contains(PASSWORD), "{reply:?}");
+        }
+    }
+    for bad in tokens {
+        assert_eq!(api.post("/logout", &[("X-Auth-Token", bad)], &json!({})).status, 401, "{bad}");
+    }
+    for bad in [json!({}), log_in("sharedsecret", WRONG), log_in("auto", PASSWORD), json!({"token": token})] {
+        assert_eq!(api.post("/login", &[("X-Auth-Token", &token)], &bad).status, 401, "{bad}");
+    }
+    assert_eq!(started(&api, &events, &token), 0);
+    let written = api.written();
+    assert!(written.contains("a mk_token request from local was refused"), "the log is the right one");
+    for secret in [PASSWORD, WRONG, &token, &revoked, &unknown] {
+        assert!(!written.contains(secret), "a secret was written down");
+        let told = events.all().iter().any(|(tag, data)| tag.contains(secret) || data.to_string().contains(secret));
+        assert!(!told, "an event has a secret");
+    }
+}
+
+/// Without a certificate, passwords would cross the network in clear text.
+#[test]
+fn without_a_certificate_it_does_not_start() {
+    let [port] = free_ports();
+    let master = Master::prepare(brine_tests::salt::Kind::Brine, &format!("rest_cherrypy: {{port: {port}}}"));
+    let output = run(&program("salt-api"), &["-c", &master.conf()]).exits(64);
+    assert!(output.stderr.contains("set ssl_crt and ssl_key below rest_cherrypy"), "{output:?}");
+}
+
+/// salt-api waits for its master, and says meanwhile that it is away.
+#[test]
+fn a_master_that_is_away_is_503() {
+    let mut api = Api::start();
+    let token = api.log_in("admin");
+    let ping = json!({"client": "local", "tgt": "m1", "fun": "test.ping"});
+    api.master.stop();
+    let status = || api.post("/", &[("X-Auth-Token", &token)], &ping).status;
+    wait_for("salt-api to notice", || (status() == 503).then_some(()));
+    assert_eq!(api.send("GET", "/", &[], "").status, 200);
+    api.master.up();
+    let status = || api.post("/", &[("X-Auth-Token", &token)], &ping).status;
+    wait_for("the session to go on", || (status() == 200).then_some(()));
+    assert!(api.daemon.terminate().success());
+}
+
+/// Returns the number of jobs, runs and calls of the wheel since `events` began. The last one is known.
+fn started(api: &Api, events: &brine_tests::events::Events, token: &str) -> usize {
+    let last = json!({"client": "local_async", "tgt": "m1", "fun": "test.ping"});
+    let jid = api.post("/", &[("X-Auth-Token", token)], &last).json()["return"][0]["jid"].clone();
+    let last = format!("salt/job/{}/new", jid.as_str().expect("a jid"));
+    events.wait_tag(&last);
+    let began = |tag: &str| ["salt/job/", "salt/run/", "salt/wheel/"].iter().any(|form| tag.starts_with(form));
+    events.all().iter().filter(|(tag, _)| began(tag) && tag.ends_with("/new") && *tag != last).count()
+}
