@@ -77,7 +77,7 @@ fn salt_key() {
     if line() < 3008 {
         return;
     }
-    let golden = include_str!("../../../cli/tests/salt_key.json");
+    let golden = include_str!("../../../../cli/tests/salt_key.json");
     let golden: serde_json::Value = serde_json::from_str(golden).expect("JSON");
     let pem = golden["pems"][0].as_str().expect("a key");
     let folder = |kind: Kind| {
