@@ -17,6 +17,8 @@ for r in m.requires("salt") or []:
     print("certifi" if re.match(r"certifi\b", r) else r)
 P
 $pip install -r "$dir/requirements.txt" >&2
+# What Salt's salt-api needs, which is not among what Salt says that it needs. Without it nothing is compared with Python's.
+$pip install cherrypy >&2 || echo "salt-venv: no CherryPy here" >&2
 # What Salt's PostgreSQL returners need. Without it the tests that compare with them do nothing, and say so.
 $pip install psycopg2-binary >&2 || echo "salt-venv: no psycopg2 here" >&2
 "$dir/bin/salt" --version >&2

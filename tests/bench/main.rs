@@ -1,9 +1,10 @@
 //! `make bench`: Brine beside Python Salt in one run on one machine, with the programs as shipped. Prints one table.
 //!
 //! Wall times on a shared machine are noisy; the ratio of two figures of one run is less so. [`rows`] lists the
-//! measurements, [`measure`] makes them, [`drive`] publishes the jobs, [`usage`] reads the resource usage; [`executor`]
+//! measurements, [`measure`] makes them, [`drive`] publishes the jobs, [`api`] calls salt-api, [`usage`] reads the resource usage; [`executor`]
 //! measures the sandbox alone, which Python does not have.
 
+mod api;
 mod drive;
 mod events;
 mod executor;

@@ -8,6 +8,7 @@ use brine_kit::wait::wait_for;
 use brine_protocol::value::Value;
 use brine_tests::salt::{Kind, python};
 
+use crate::api;
 use crate::drive::Drive;
 use crate::events;
 use crate::rows::{Figures, Key};
@@ -30,6 +31,8 @@ pub(crate) struct Runs {
     pub(crate) events: usize,
     /// Jobs over which memory must not grow.
     pub(crate) drift: usize,
+    /// Time for each kind of call of salt-api.
+    pub(crate) api: Duration,
 }
 
 impl Runs {
@@ -47,6 +50,7 @@ impl Runs {
                 files: 1,
                 events: 20_000,
                 drift,
+                api: Duration::from_secs(3),
             }
         } else {
             let rate = [1_000, 3_000, 6_000];
@@ -60,6 +64,7 @@ impl Runs {
                 files: 3,
                 events: 100_000,
                 drift,
+                api: Duration::from_secs(10),
             }
         }
     }
@@ -68,7 +73,18 @@ impl Runs {
     pub(crate) const fn python(quick: bool) -> Self {
         if quick {
             let rate = [8, 20, 50];
-            Self { cold: 4, client: 0, python_client: 10, rate, after: 0, starts: 1, files: 1, events: 5_000, drift: 0 }
+            Self {
+                cold: 4,
+                client: 0,
+                python_client: 10,
+                rate,
+                after: 0,
+                starts: 1,
+                files: 1,
+                events: 5_000,
+                drift: 0,
+                api: Duration::from_secs(10),
+            }
         } else {
             let rate = [30, 100, 200];
             Self {
@@ -81,6 +97,7 @@ impl Runs {
                 files: 1,
                 events: 100_000,
                 drift: 0,
+                api: Duration::from_secs(30),
             }
         }
     }
@@ -99,7 +116,7 @@ const SMALL: usize = 1_000;
 const DRIFT_WARM_UP: usize = 10_000;
 
 /// Names of the parts of the measurement for `--only`.
-pub(crate) const PARTS: [&str; 7] = ["cold", "client", "jobs", "memory", "events", "files", "starts"];
+pub(crate) const PARTS: [&str; 8] = ["cold", "client", "jobs", "memory", "events", "files", "starts", "api"];
 
 /// Measures these parts of one side, and the drift of memory if `runs.drift` is not 0.
 pub(crate) fn all(kind: Kind, runs: &Runs, parts: &[String]) -> Figures {
@@ -160,6 +177,7 @@ pub(crate) fn all(kind: Kind, runs: &Runs, parts: &[String]) -> Figures {
         let starts = (0..runs.starts).map(|_| start(&mut side).as_secs_f64()).collect();
         figures.insert(Key::Start, Figure::of(starts));
     });
+    part("api", &mut |figures| api::measure(kind, runs.api, figures));
     figures
 }
 

@@ -28,6 +28,12 @@ pub(crate) enum Key {
     Events,
     DriftMinion,
     DriftExecutor,
+    ApiIdle,
+    ApiLocal,
+    ApiLocalP99,
+    ApiAsync,
+    ApiWheel,
+    ApiWheelP99,
 }
 
 /// The figures of one side.
@@ -67,6 +73,12 @@ const LINES: &[Line] = &[
     (Key::Events, "events/s to 8 subscribers, none lost", "1/s", More, None, None),
     (Key::DriftMinion, "minion's RSS, growth over so many jobs as below", "MiB", Less, Some(2.0), None),
     (Key::DriftExecutor, "executor's RSS, growth over the same", "MiB", Less, Some(2.0), None),
+    (Key::ApiIdle, "salt-api, idle, PSS", "MiB", Less, Some(12.0), None),
+    (Key::ApiLocal, "salt-api with TLS, 50 clients: `local` `test.ping`", "1/s", More, Some(1000.0), Some(50.0)),
+    (Key::ApiLocalP99, "the same, 99th percentile of a call", "ms", Less, Some(100.0), None),
+    (Key::ApiAsync, "salt-api with TLS, 50 clients: `local_async` `test.ping`", "1/s", More, Some(1500.0), None),
+    (Key::ApiWheel, "salt-api with TLS, 50 clients: `wheel` `key.list_all`", "1/s", More, Some(3000.0), None),
+    (Key::ApiWheelP99, "the same, 99th percentile of a call", "ms", Less, Some(30.0), None),
 ];
 
 /// Returns the rows of both sides.
