@@ -9,6 +9,7 @@
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
+pub mod address;
 pub mod answer;
 pub mod body;
 pub mod call;
@@ -19,6 +20,7 @@ pub mod link;
 pub mod listen;
 pub mod problem;
 pub mod router;
+pub mod rules;
 pub mod settings;
 
 pub use daemon::ApiDaemon;
