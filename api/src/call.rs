@@ -9,14 +9,14 @@ use brine_client::{Job, MinionReturn, News, Published, Step, Waiter};
 use brine_protocol::value::{self, Value, ValueExt};
 
 use crate::chunk::Call;
-use crate::credentials::Token;
-use crate::link::{Follow, Link, LinkError};
+use crate::link::{Caller, Follow, Link, LinkError};
 use crate::problem::Problem;
 
 impl From<LinkError> for Problem {
     fn from(error: LinkError) -> Self {
         match error {
             LinkError::Denied => Self::unauthorized(),
+            LinkError::TooMany(wait) => Self::too_many(wait),
             LinkError::Refused(why) => Self::bad(why),
             LinkError::NoMatch => Self::bad("No minions matched the target"),
             LinkError::Away => Self::master_away(),
@@ -29,14 +29,14 @@ impl From<LinkError> for Problem {
     }
 }
 
-/// Runs a call as the caller of this token. `longest` bounds the wait for a runner.
+/// Runs a call. `longest` bounds the wait for a runner.
 ///
 /// # Errors
 /// When the master refuses, or its answer does not come.
-pub async fn run(link: &dyn Link, token: &Token, call: Call, longest: Duration) -> Result<Value, Problem> {
+pub async fn run(link: &dyn Link, caller: &Caller, call: Call, longest: Duration) -> Result<Value, Problem> {
     match call {
-        Call::Local { job, wait: true, full_return } => local(link, token, &job, full_return).await,
-        Call::Local { job, wait: false, .. } => match link.publish(token, &job).await {
+        Call::Local { job, wait: true, full_return } => local(link, caller, &job, full_return).await,
+        Call::Local { job, wait: false, .. } => match link.publish(caller, &job).await {
             Ok(published) => {
                 Ok(value::map([("jid", Value::from(published.jid)), ("minions", value::list(published.minions))]))
             }
@@ -44,7 +44,7 @@ pub async fn run(link: &dyn Link, token: &Token, call: Call, longest: Duration) 
             Err(error) => Err(error.into()),
         },
         Call::Master { wheel: true, wait, fun, args, kwargs, .. } => {
-            let mut reply = link.wheel(token, &fun, args, kwargs).await?;
+            let mut reply = link.wheel(caller, &fun, args, kwargs).await?;
             if !wait {
                 let jid = reply.traverse("data:jid", ":").cloned().unwrap_or(Value::Nil);
                 reply.remove("data");
@@ -53,12 +53,12 @@ pub async fn run(link: &dyn Link, token: &Token, call: Call, longest: Duration) 
             Ok(reply)
         }
         Call::Master { wheel: false, wait: false, fun, args, kwargs, .. } => {
-            let started = link.runner(token, &fun, args, kwargs).await?;
+            let started = link.runner(caller, &fun, args, kwargs).await?;
             Ok(value::map([("tag", started.tag), ("jid", started.jid)]))
         }
         Call::Master { wheel: false, wait: true, fun, args, kwargs, timeout, full_return } => {
             let longest = timeout.map_or(longest, |timeout| timeout.min(longest));
-            let result = runner(link, token, &fun, args, kwargs, full_return);
+            let result = runner(link, caller, &fun, args, kwargs, full_return);
             tokio::time::timeout(longest, result).await.map_err(|_| LinkError::Late)?
         }
     }
@@ -66,14 +66,14 @@ pub async fn run(link: &dyn Link, token: &Token, call: Call, longest: Duration) 
 
 async fn runner(
     link: &dyn Link,
-    token: &Token,
+    caller: &Caller,
     fun: &str,
     args: Vec<Value>,
     kwargs: Vec<(String, Value)>,
     full_return: bool,
 ) -> Result<Value, Problem> {
     let mut events = link.follow();
-    let started = link.runner(token, fun, args, kwargs).await?;
+    let started = link.runner(caller, fun, args, kwargs).await?;
     let tag = format!("{}/ret", started.tag);
     events.narrow(tag.clone());
     loop {
@@ -84,16 +84,16 @@ async fn runner(
     }
 }
 
-async fn local(link: &dyn Link, token: &Token, job: &Job, full_return: bool) -> Result<Value, Problem> {
+async fn local(link: &dyn Link, caller: &Caller, job: &Job, full_return: bool) -> Result<Value, Problem> {
     // Before the publication, so that no return is missed.
     let mut events = link.follow();
-    let published = match link.publish(token, job).await {
+    let published = match link.publish(caller, job).await {
         Ok(published) => published,
         Err(LinkError::NoMatch) => return Ok(value::empty_map()),
         Err(error) => return Err(error.into()),
     };
     events.narrow(prefix(&published.jid));
-    let returns = collect(link, token, job, &published, &mut events).await?;
+    let returns = collect(link, caller, job, &published, &mut events).await?;
     let mut found: Vec<(String, Value)> = Vec::new();
     for ret in returns {
         let item = if full_return { full(&ret, &published.jid) } else { ret.ret };
@@ -126,7 +126,7 @@ fn full(ret: &MinionReturn, jid: &str) -> Value {
 /// Collects the returns of a job, as long as a minion says that it still runs it.
 async fn collect(
     link: &dyn Link,
-    token: &Token,
+    caller: &Caller,
     job: &Job,
     published: &Published,
     events: &mut Follow,
@@ -166,7 +166,7 @@ async fn collect(
                     timeout: Some(gather),
                     ..Job::new("", "saltutil.find_job", vec![Value::from(published.jid.as_str())])
                 };
-                let jid = match link.publish(token, &asked).await {
+                let jid = match link.publish(caller, &asked).await {
                     Ok(asked) => Some(asked.jid),
                     Err(error) => {
                         tracing::warn!("cannot ask the minions whether they run {}: {error}", published.jid);

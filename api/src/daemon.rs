@@ -15,8 +15,9 @@ use tokio::net::TcpListener;
 use crate::chunk::Client;
 use crate::link::LocalLink;
 use crate::listen::{Server, Tls};
-use crate::router::{self, Api, Live};
+use crate::router;
 use crate::settings::{self, ApiOpts};
+use crate::state::{Api, Live};
 
 /// The program salt-api.
 #[derive(Debug)]

@@ -1,7 +1,8 @@
 //! salt-api: Salt's REST interface, a process of its own in front of a master.
 //!
 //! - [`daemon`]: the process · [`settings`]: its settings · [`listen`]: connections, with TLS
-//! - [`router`]: the paths · [`chunk`]: calls, checked before one of them runs · [`call`]: runs them
+//! - [`router`]: the table of paths · [`paths`]: their answers · [`state`]: what all requests share · [`address`]: where they come from
+//! - [`chunk`]: calls, checked before one of them runs · [`call`]: runs them
 //! - [`body`]: what comes in · [`answer`]: what goes out · [`problem`]: refusals · [`credentials`]: the caller's token
 //! - [`link`]: the way to the master
 //!
@@ -18,9 +19,11 @@ pub mod credentials;
 pub mod daemon;
 pub mod link;
 pub mod listen;
+pub mod paths;
 pub mod problem;
 pub mod router;
 pub mod rules;
 pub mod settings;
+pub mod state;
 
 pub use daemon::ApiDaemon;

@@ -23,6 +23,7 @@ use tokio_rustls::rustls::{self, ServerConfig};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::address::ClientAddress;
 use crate::router::without_slash;
 use crate::settings::TlsFiles;
 
@@ -138,8 +139,9 @@ async fn accept(
         loop {
             let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
             match listener.accept().await {
-                Ok((stream, _)) => {
-                    tasks.spawn(connection(stream, tls.clone(), router.clone(), stop.clone(), place));
+                Ok((stream, peer)) => {
+                    let from = ClientAddress(peer.ip().to_canonical());
+                    tasks.spawn(connection(stream, from, tls.clone(), router.clone(), stop.clone(), place));
                 }
                 Err(error) => {
                     tracing::warn!("a connection was not accepted: {error}");
@@ -156,6 +158,7 @@ async fn accept(
 
 async fn connection(
     stream: TcpStream,
+    from: ClientAddress,
     tls: Option<Arc<Tls>>,
     router: Router,
     stop: CancellationToken,
@@ -163,11 +166,11 @@ async fn connection(
 ) {
     let _ = stream.set_nodelay(true);
     match tls {
-        None => serve(stream, router, stop).await,
+        None => serve(stream, from, router, stop).await,
         Some(tls) => {
             let handshake = tokio::time::timeout(HANDSHAKE_TIME, tls.acceptor().accept(stream)).await;
             match handshake.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
-                Ok(stream) => serve(stream, router, stop).await,
+                Ok(stream) => serve(stream, from, router, stop).await,
                 Err(error) => tracing::debug!("a TLS handshake failed: {error}"),
             }
         }
@@ -175,12 +178,18 @@ async fn connection(
     drop(place);
 }
 
-async fn serve(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static, router: Router, stop: CancellationToken) {
+async fn serve(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    from: ClientAddress,
+    router: Router,
+    stop: CancellationToken,
+) {
     let router = TowerToHyperService::new(router);
-    let service = service_fn(|mut request: hyper::Request<Incoming>| {
+    let service = service_fn(move |mut request: hyper::Request<Incoming>| {
         if let Some(uri) = without_slash(request.uri()) {
             *request.uri_mut() = uri;
         }
+        request.extensions_mut().insert(from);
         router.call(request.map(Body::new))
     });
     let connection = http1::Builder::new()

@@ -1,6 +1,8 @@
 //! Why a request is not answered: a status and the page of HTML that Salt's users see. The text never repeats a
 //! credential.
 
+use std::time::Duration;
+
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -10,12 +12,14 @@ use axum::response::{IntoResponse, Response};
 pub struct Problem {
     status: StatusCode,
     message: String,
+    /// When another attempt makes sense.
+    retry_after: Option<Duration>,
 }
 
 impl Problem {
     /// With this status and message.
     pub fn new(status: StatusCode, message: impl Into<String>) -> Self {
-        Self { status, message: message.into() }
+        Self { status, message: message.into(), retry_after: None }
     }
 
     /// A malformed request.
@@ -30,7 +34,14 @@ impl Problem {
 
     /// A master that does not answer.
     pub fn master_away() -> Self {
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "Salt Master is not available.")
+        let problem = Self::new(StatusCode::SERVICE_UNAVAILABLE, "Salt Master is not available.");
+        Self { retry_after: Some(Duration::from_secs(1)), ..problem }
+    }
+
+    /// Too many log-ins failed.
+    pub fn too_many(wait: Duration) -> Self {
+        let problem = Self::new(StatusCode::TOO_MANY_REQUESTS, "Too many log-ins failed");
+        Self { retry_after: Some(wait), ..problem }
     }
 
     /// The status.
@@ -57,14 +68,11 @@ impl IntoResponse for Problem {
         let mut response = (self.status, self.page()).into_response();
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html;charset=utf-8"));
-        match self.status {
-            StatusCode::UNAUTHORIZED => {
-                headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Session"));
-            }
-            StatusCode::SERVICE_UNAVAILABLE => {
-                headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
-            }
-            _ => {}
+        if self.status == StatusCode::UNAUTHORIZED {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Session"));
+        }
+        if let Some(wait) = self.retry_after {
+            headers.insert(RETRY_AFTER, HeaderValue::from(wait.as_secs().max(1)));
         }
         response
     }

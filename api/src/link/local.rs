@@ -1,5 +1,6 @@
 //! A master on this host: its port of requests on loopback, and the socket of its event bus.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use brine_client::request::Requests;
@@ -7,8 +8,7 @@ use brine_client::runner::{self, Started};
 use brine_client::{ClientError, ClientOpts, Job, LogIn, Published, wheel};
 use brine_protocol::value::{Value, ValueExt as _, map};
 
-use super::{Answer, Events, Follow, Link, LinkError};
-use crate::credentials::Token;
+use super::{Answer, Caller, Events, Follow, Link, LinkError};
 
 /// Connections to the master that stay open between requests.
 const IDLE_MAX: usize = 64;
@@ -44,12 +44,12 @@ impl LocalLink {
     }
 }
 
-fn by_token(token: &Token) -> LogIn {
-    LogIn::Token(token.secret().clone())
+fn by_token(caller: &Caller) -> LogIn {
+    LogIn::Token(caller.token.secret().clone())
 }
 
-fn with_token(cmd: &str, token: &Token) -> Value {
-    map([("cmd", cmd), ("token", token.secret().expose())])
+fn with_token(cmd: &str, caller: &Caller) -> Value {
+    map([("cmd", cmd), ("token", caller.token.secret().expose())])
 }
 
 impl Link for LocalLink {
@@ -57,7 +57,7 @@ impl Link for LocalLink {
         self.events.is_up()
     }
 
-    fn log_in<'a>(&'a self, log_in: &'a LogIn) -> Answer<'a, Value> {
+    fn log_in<'a>(&'a self, log_in: &'a LogIn, _from: IpAddr) -> Answer<'a, Value> {
         Box::pin(async move {
             let load = map(std::iter::once(("cmd", Value::from("mk_token"))).chain(log_in.fields()));
             let data = self.ask(load, SLOW).await?;
@@ -68,23 +68,23 @@ impl Link for LocalLink {
         })
     }
 
-    fn token<'a>(&'a self, token: &'a Token) -> Answer<'a, Option<Value>> {
+    fn token<'a>(&'a self, caller: &'a Caller) -> Answer<'a, Option<Value>> {
         Box::pin(async move {
-            let data = self.ask(with_token("get_token", token), SOON).await?;
+            let data = self.ask(with_token("get_token", caller), SOON).await?;
             Ok(data.has("name").then_some(data))
         })
     }
 
-    fn perms<'a>(&'a self, token: &'a Token) -> Answer<'a, Vec<Value>> {
+    fn perms<'a>(&'a self, caller: &'a Caller) -> Answer<'a, Vec<Value>> {
         Box::pin(async move {
-            let answer = self.ask(with_token("token_perms", token), SOON).await?;
+            let answer = self.ask(with_token("token_perms", caller), SOON).await?;
             Ok(answer.get_list("perms").unwrap_or_default().to_vec())
         })
     }
 
-    fn end_token<'a>(&'a self, token: &'a Token) -> Answer<'a, ()> {
+    fn end_token<'a>(&'a self, caller: &'a Caller) -> Answer<'a, ()> {
         Box::pin(async move {
-            let done = self.ask(with_token("end_token", token), SOON).await?;
+            let done = self.ask(with_token("end_token", caller), SOON).await?;
             match done.get_bool("ended") {
                 Some(true) => Ok(()),
                 _ => Err(LinkError::Refused(
@@ -94,34 +94,34 @@ impl Link for LocalLink {
         })
     }
 
-    fn publish<'a>(&'a self, token: &'a Token, job: &'a Job) -> Answer<'a, Published> {
+    fn publish<'a>(&'a self, caller: &'a Caller, job: &'a Job) -> Answer<'a, Published> {
         Box::pin(async move {
-            let reply = self.ask(job.load(&by_token(token)), SOON).await?;
+            let reply = self.ask(job.load(&by_token(caller)), SOON).await?;
             Ok(Published::from_reply(&reply)?)
         })
     }
 
     fn runner<'a>(
         &'a self,
-        token: &'a Token,
+        caller: &'a Caller,
         fun: &'a str,
         args: Vec<Value>,
         kwargs: Vec<(String, Value)>,
     ) -> Answer<'a, Started> {
         Box::pin(async move {
-            let reply = self.ask(runner::load(fun, args, kwargs, &by_token(token)), SOON).await?;
+            let reply = self.ask(runner::load(fun, args, kwargs, &by_token(caller)), SOON).await?;
             Ok(Started::from_reply(&reply)?)
         })
     }
 
     fn wheel<'a>(
         &'a self,
-        token: &'a Token,
+        caller: &'a Caller,
         fun: &'a str,
         args: Vec<Value>,
         kwargs: Vec<(String, Value)>,
     ) -> Answer<'a, Value> {
-        Box::pin(async move { self.ask(wheel::load(fun, args, kwargs, &by_token(token)), SLOW).await })
+        Box::pin(async move { self.ask(wheel::load(fun, args, kwargs, &by_token(caller)), SLOW).await })
     }
 
     fn follow(&self) -> Follow {

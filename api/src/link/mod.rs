@@ -4,6 +4,7 @@ mod events;
 mod local;
 
 use std::fmt::Debug;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use brine_client::runner::Started;
@@ -19,12 +20,24 @@ use crate::credentials::Token;
 /// The result of a request to the master.
 pub type Answer<'a, T> = BoxFuture<'a, Result<T, LinkError>>;
 
+/// Who asks: by the token's rights, from this address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caller {
+    /// The token.
+    pub token: Token,
+    /// Where the HTTP request comes from.
+    pub address: IpAddr,
+}
+
 /// Why the master did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
     /// The caller is nobody, or may not do this.
     #[error("not permitted")]
     Denied,
+    /// Too many log-ins failed; another one is not looked at before this time is over.
+    #[error("too many log-ins failed")]
+    TooMany(Duration),
     /// The request makes no sense to the master.
     #[error("{0}")]
     Refused(String),
@@ -65,24 +78,24 @@ pub trait Link: Debug + Send + Sync {
     fn is_up(&self) -> bool;
 
     /// Makes a token for a name and a password, and returns its data (`mk_token`).
-    fn log_in<'a>(&'a self, log_in: &'a LogIn) -> Answer<'a, Value>;
+    fn log_in<'a>(&'a self, log_in: &'a LogIn, from: IpAddr) -> Answer<'a, Value>;
 
     /// Returns the data of a token; none if it is none.
-    fn token<'a>(&'a self, token: &'a Token) -> Answer<'a, Option<Value>>;
+    fn token<'a>(&'a self, caller: &'a Caller) -> Answer<'a, Option<Value>>;
 
     /// Returns the permissions of a token's user, as `external_auth` lists them.
-    fn perms<'a>(&'a self, token: &'a Token) -> Answer<'a, Vec<Value>>;
+    fn perms<'a>(&'a self, caller: &'a Caller) -> Answer<'a, Vec<Value>>;
 
     /// Ends a token.
-    fn end_token<'a>(&'a self, token: &'a Token) -> Answer<'a, ()>;
+    fn end_token<'a>(&'a self, caller: &'a Caller) -> Answer<'a, ()>;
 
     /// Publishes a job.
-    fn publish<'a>(&'a self, token: &'a Token, job: &'a Job) -> Answer<'a, Published>;
+    fn publish<'a>(&'a self, caller: &'a Caller, job: &'a Job) -> Answer<'a, Published>;
 
     /// Starts a runner.
     fn runner<'a>(
         &'a self,
-        token: &'a Token,
+        caller: &'a Caller,
         fun: &'a str,
         args: Vec<Value>,
         kwargs: Vec<(String, Value)>,
@@ -91,7 +104,7 @@ pub trait Link: Debug + Send + Sync {
     /// Calls a wheel function. Returns its tag and its data.
     fn wheel<'a>(
         &'a self,
-        token: &'a Token,
+        caller: &'a Caller,
         fun: &'a str,
         args: Vec<Value>,
         kwargs: Vec<(String, Value)>,

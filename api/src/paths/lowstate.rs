@@ -1,0 +1,114 @@
+//! `/` and `/run`: lowstate chunks.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use brine_client::LogIn;
+use brine_protocol::value::{self, Value, ValueExt};
+
+use crate::address::ClientAddress;
+use crate::answer::Format;
+use crate::chunk::{self, Chunk, Given};
+use crate::credentials::Token;
+use crate::link::Caller;
+use crate::problem::Problem;
+use crate::state::{Api, Shared};
+use crate::{body, call};
+
+/// `GET /`.
+pub async fn welcome(State(api): Shared, headers: HeaderMap) -> Result<Response, Problem> {
+    let clients = api.live().clients.iter().map(|client| client.name()).collect::<Vec<_>>();
+    let welcome = value::map([("return", Value::from("Welcome")), ("clients", value::list(clients))]);
+    Ok(Format::wanted(&headers)?.answer(&welcome))
+}
+
+/// `POST /`: the caller is the token of the header or the cookie, whatever a chunk says.
+pub async fn lowstate(
+    State(api): Shared,
+    Extension(from): Extension<ClientAddress>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let format = Format::wanted(&headers)?;
+    let (caller, _) = api.caller(&headers, from).await?;
+    let live = api.live();
+    let chunks = chunk::parse(body::read(&headers, body).await?, &live.clients, &live.groups)?;
+    let mut returns = Vec::with_capacity(chunks.len());
+    for chunk in chunks {
+        returns.push(call::run(&*api.link, &caller, chunk.call, live.rest_timeout).await?);
+    }
+    Ok(format.answer(&value::map([("return", returns)])))
+}
+
+/// `POST /run`: each chunk has its caller's token, or name and password. All of them are proved before a chunk runs.
+pub async fn run(
+    State(api): Shared,
+    Extension(from): Extension<ClientAddress>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let format = Format::wanted(&headers)?;
+    let live = api.live();
+    let chunks = chunk::parse(body::read(&headers, body).await?, &live.clients, &live.groups)?;
+    let mut log_ins = Vec::new();
+    let mut calls = Vec::with_capacity(chunks.len());
+    for Chunk { call, credentials } in chunks {
+        calls.push((prove(&api, credentials, from, &mut log_ins).await?, call));
+    }
+    let mut returns = Vec::with_capacity(calls.len());
+    for (caller, call) in calls {
+        returns.push(call::run(&*api.link, &caller, call, live.rest_timeout).await?);
+    }
+    Ok(format.answer(&value::map([("return", returns)])))
+}
+
+/// Returns the caller of a chunk by its own token, or by that of its name and password, which are checked once in a request.
+async fn prove(
+    api: &Arc<Api>,
+    given: Given,
+    from: ClientAddress,
+    log_ins: &mut Vec<(LogIn, Brief)>,
+) -> Result<Caller, Problem> {
+    if let Some(token) = given.token {
+        let caller = Caller { token: Token::parse(token.expose())?, address: from.0 };
+        return api.link.token(&caller).await?.map(|_| caller).ok_or_else(Problem::unauthorized);
+    }
+    let (username, password, eauth) = given.log_in.ok_or_else(Problem::unauthorized)?;
+    let log_in = LogIn::External { eauth, username, password };
+    if let Some((_, brief)) = log_ins.iter().find(|(known, _)| *known == log_in) {
+        return Ok(brief.caller.clone());
+    }
+    // A task, because a caller that leaves meanwhile ends this request, but the token must end as well.
+    let (shared, asked) = (Arc::clone(api), log_in.clone());
+    let task = tokio::spawn(async move {
+        let data = shared.link.log_in(&asked, from.0).await?;
+        let token = Token::parse(data.get_text("token").unwrap_or_default())?;
+        Ok::<_, Problem>(Brief { caller: Caller { token, address: from.0 }, api: shared })
+    });
+    let unexpected = |_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "An unexpected error occurred");
+    let brief = task.await.map_err(unexpected)??;
+    let caller = brief.caller.clone();
+    log_ins.push((log_in, brief));
+    Ok(caller)
+}
+
+/// A token for one request, which ends with it, however that ends.
+struct Brief {
+    caller: Caller,
+    api: Arc<Api>,
+}
+
+impl Drop for Brief {
+    fn drop(&mut self) {
+        let (caller, api) = (self.caller.clone(), Arc::clone(&self.api));
+        tokio::spawn(async move {
+            if let Err(error) = api.link.end_token(&caller).await {
+                tracing::warn!("the token of a request to /run stays until it expires: {error}");
+            }
+        });
+    }
+}

@@ -1,0 +1,4 @@
+//! The answers of the paths, a file for each family.
+
+pub mod lowstate;
+pub mod session;
