@@ -84,7 +84,12 @@ impl run::Daemon for ApiDaemon {
 }
 
 fn live(opts: &ApiOpts) -> Live {
-    Live { clients: opts.clients.clone(), groups: opts.groups.clone(), rest_timeout: opts.rest_timeout }
+    Live {
+        clients: opts.clients.clone(),
+        rules: opts.rules.clone(),
+        groups: opts.groups.clone(),
+        rest_timeout: opts.rest_timeout,
+    }
 }
 
 struct RunningApi {

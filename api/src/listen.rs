@@ -23,7 +23,7 @@ use tokio_rustls::rustls::{self, ServerConfig};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::address::ClientAddress;
+use crate::address::PeerAddress;
 use crate::router::without_slash;
 use crate::settings::TlsFiles;
 
@@ -140,7 +140,7 @@ async fn accept(
             let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
             match listener.accept().await {
                 Ok((stream, peer)) => {
-                    let from = ClientAddress(peer.ip().to_canonical());
+                    let from = PeerAddress(peer.ip().to_canonical());
                     tasks.spawn(connection(stream, from, tls.clone(), router.clone(), stop.clone(), place));
                 }
                 Err(error) => {
@@ -158,7 +158,7 @@ async fn accept(
 
 async fn connection(
     stream: TcpStream,
-    from: ClientAddress,
+    from: PeerAddress,
     tls: Option<Arc<Tls>>,
     router: Router,
     stop: CancellationToken,
@@ -180,7 +180,7 @@ async fn connection(
 
 async fn serve(
     stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
-    from: ClientAddress,
+    from: PeerAddress,
     router: Router,
     stop: CancellationToken,
 ) {

@@ -52,7 +52,8 @@ impl Rules {
         };
         let origins = Origins::parse(&config.get(settings::API_CORS_ORIGINS)?)
             .map_err(|why| wrong(&settings::API_CORS_ORIGINS.row, why))?;
-        let acl = config.value(settings::API_ACL.row.name).map(Acl::parse).transpose();
+        // An empty mapping is as none, as in Salt.
+        let acl = config.value(settings::API_ACL.row.name).filter(|acl| acl.truthy()).map(Acl::parse).transpose();
         Ok(Self {
             trusted_proxies: networks(settings::API_TRUSTED_PROXIES)?,
             sessions: config.get(settings::API_ENABLE_SESSIONS)?,
@@ -161,7 +162,8 @@ impl Origins {
                 origins.all = true;
                 continue;
             }
-            let origin = origin(text).ok_or_else(|| format!("origins as in https://console.example; {text:?} is none"))?;
+            let origin =
+                origin(text).ok_or_else(|| format!("origins as in https://console.example; {text:?} is none"))?;
             origins.listed.push(origin);
         }
         Ok(origins)
@@ -236,7 +238,8 @@ mod tests {
     /// As Salt's documentation of `salt_api_acl_tool` says.
     #[test]
     fn api_acl_pairs_users_and_addresses() {
-        let allowed = |yaml: &str, user: &str, address: &str| rules(yaml).unwrap().check_user(user, at(address)).is_ok();
+        let allowed =
+            |yaml: &str, user: &str, address: &str| rules(yaml).unwrap().check_user(user, at(address)).is_ok();
         assert!(allowed("", "ann", "192.0.2.1"));
         let acl = "api_acl: {users: {'*': [1.1.1.1, 1.1.1.2], foo: [8.8.4.4], bar: ['*'], net: 10.0.0.0/8}}";
         for (user, address, is_allowed) in [
@@ -251,7 +254,7 @@ mod tests {
             assert_eq!(allowed(acl, user, address), is_allowed, "{user} at {address}");
         }
         assert!(!allowed("api_acl: {users: {foo: ['*']}}", "ann", "1.1.1.1"), "without *, others are refused");
-        assert!(!allowed("api_acl: {}", "foo", "1.1.1.1") && !allowed("api_acl: {users: {}}", "foo", "1.1.1.1"));
+        assert!(allowed("api_acl: {}", "foo", "1.1.1.1") && !allowed("api_acl: {users: {}}", "foo", "1.1.1.1"));
     }
 
     #[test]

@@ -75,9 +75,10 @@ async fn prove(
 ) -> Result<Caller, Problem> {
     if let Some(token) = given.token {
         let caller = Caller { token: Token::parse(token.expose())?, address: from.0 };
-        return api.link.token(&caller).await?.map(|_| caller).ok_or_else(Problem::unauthorized);
+        return api.confirm(&caller).await.map(|_| caller);
     }
     let (username, password, eauth) = given.log_in.ok_or_else(Problem::unauthorized)?;
+    api.live().rules.check_user(&username, from)?;
     let log_in = LogIn::External { eauth, username, password };
     if let Some((_, brief)) = log_ins.iter().find(|(known, _)| *known == log_in) {
         return Ok(brief.caller.clone());
