@@ -22,10 +22,14 @@ pub mod guard;
 pub mod link;
 pub mod listen;
 pub mod paths;
+pub mod places;
 pub mod problem;
 pub mod router;
 pub mod rules;
 pub mod settings;
 pub mod state;
+pub mod stream;
+pub mod tls;
+pub mod traffic;
 
 pub use daemon::ApiDaemon;
