@@ -1,0 +1,17 @@
+//! Salt's renderers: from a text to a value as stock Salt makes it.
+//!
+//! No I/O, no clock, no threads: what a template needs of its host comes through a trait. The crate also builds for
+//! wasm32-unknown-unknown, so that the master links it and a component on the minion can contain it.
+//!
+//! | part | content |
+//! |---|---|
+//! | [`value`] | Python's values, shared and changeable |
+//! | [`convert`] | to and from the values of brine-protocol |
+#![forbid(unsafe_code)]
+
+#[cfg(feature = "rmpv")]
+pub mod convert;
+mod repr;
+pub mod value;
+
+pub use value::{Dict, Key, List, Set, Value};
