@@ -10,11 +10,13 @@ use axum::http::{HeaderValue, StatusCode, Version};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
-use crate::address::{self, PeerAddress};
+use crate::address::{self, ClientAddress, PeerAddress};
 use crate::cors;
+use crate::places;
 use crate::problem::Problem;
 use crate::rules::Rules;
-use crate::state::Shared;
+use crate::state::{Api, Shared};
+use crate::work::Busy;
 
 /// Names of credentials, which a query must not have: proxies and browsers write queries down.
 const NOT_IN_QUERIES: [&str; 3] = ["token", "password", "session_id"];
@@ -39,7 +41,7 @@ pub async fn guard(State(api): Shared, mut request: Request, next: Next) -> Resp
         Err(problem) => problem.into_response(),
         Ok(()) => match cors::preflight(&request, origin.as_ref()) {
             Some(answer) => answer,
-            None => next.run(request).await,
+            None => work(&api, &live.rules, request, next).await,
         },
     };
     let mut response = answered;
@@ -50,6 +52,20 @@ pub async fn guard(State(api): Shared, mut request: Request, next: Next) -> Resp
         response.headers_mut().entry(name).or_insert(HeaderValue::from_static(value));
     }
     response
+}
+
+/// Runs the request, if there is room for another one.
+async fn work(api: &Api, rules: &Rules, request: Request, next: Next) -> Response {
+    let caller = request.extensions().get::<ClientAddress>();
+    let counted = caller.and_then(|caller| places::counted(caller.0, &rules.trusted_proxies));
+    match api.work.enter(counted, request) {
+        Ok((share, request)) => {
+            let response = next.run(request).await;
+            drop(share);
+            response
+        }
+        Err(Busy) => Problem::busy().into_response(),
+    }
 }
 
 /// Judges what needs neither body nor credentials, and puts the caller's address into the request.

@@ -14,6 +14,7 @@ use crate::credentials;
 use crate::link::{Caller, Link};
 use crate::problem::Problem;
 use crate::rules::Rules;
+use crate::work::Work;
 
 /// The extractor of what all requests share.
 pub type Shared = State<Arc<Api>>;
@@ -25,6 +26,8 @@ pub struct Api {
     pub link: Arc<dyn Link>,
     /// Whether callers reach it over TLS.
     pub tls: bool,
+    /// The requests that are worked on.
+    pub work: Work,
     live: RwLock<Arc<Live>>,
 }
 
@@ -44,7 +47,7 @@ pub struct Live {
 impl Api {
     /// With these settings.
     pub fn new(link: Arc<dyn Link>, tls: bool, live: Live) -> Self {
-        Self { link, tls, live: RwLock::new(Arc::new(live)) }
+        Self { link, tls, work: Work::default(), live: RwLock::new(Arc::new(live)) }
     }
 
     /// Applies other settings.
