@@ -2,9 +2,9 @@
 
 use axum::Router;
 use axum::extract::{Request, State};
-use axum::http::header::ACCEPT;
-use axum::http::{HeaderMap, Method, StatusCode};
-use axum::middleware::Next;
+use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::middleware::{Next, map_response};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get_service;
 use tower::ServiceExt as _;
@@ -24,7 +24,7 @@ pub fn routes<S: Clone + Send + Sync + 'static>(opts: &AppOpts) -> Router<S> {
     if let Some(folder) = &opts.folder {
         router = router.nest_service(&opts.folder_path, ServeDir::new(folder).append_index_html_on_directories(false));
     }
-    router
+    router.layer(map_response(as_a_page))
 }
 
 /// Answers the page to whoever looks at any other path with a browser, as Salt does.
@@ -41,9 +41,18 @@ pub async fn to_browsers(State(api): Shared, request: Request, next: Next) -> Re
         return next.run(request).await;
     }
     match ServeFile::new(page).oneshot(request).await {
-        Ok(response) => response.into_response(),
+        Ok(response) => as_a_page(response.into_response()).await,
         Err(never) => match never {},
     }
+}
+
+/// Sets the headers of a file: browsers ask each time whether it is still the same, and what it may load is said by the
+/// application itself.
+async fn as_a_page(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static("frame-ancestors 'none'"));
+    response
 }
 
 /// Whether `Accept` names HTML, as browsers do for what a person opens, and nothing of what the paths answer before it.
