@@ -39,6 +39,8 @@ impl Kind {
 pub(super) struct Nodes {
     pub(super) all: Vec<Node>,
     pub(super) root: Option<Id>,
+    /// Where the first alias is of a collection that contains it.
+    pub(super) recursive: Option<Mark>,
 }
 
 /// A collection whose end has not come.
@@ -87,15 +89,15 @@ pub(super) fn compose(text: &str, limits: &Limits) -> Result<Nodes> {
                 let Some(id) = anchors.get(&name).copied() else {
                     return Err(YamlError::new(YamlErrorKind::Composer, "found undefined alias", mark));
                 };
-                // Python makes a list that contains itself, which Salt then walks until its stack is full
+                // Python makes a list that contains itself, which Salt then walks until its stack is full: an error here,
+                // after all that Python finds
                 if open.iter().any(|collection| collection.id == id) {
-                    return Err(YamlError::new(
-                        YamlErrorKind::Constructor,
-                        "found unconstructable recursive node",
-                        mark,
-                    ));
+                    nodes.recursive.get_or_insert(mark);
+                    let node = Node { tag: Tag::Map, kind: Kind::Mapping(Vec::new()), mark };
+                    add(&mut nodes, &mut anchors, None, node)?
+                } else {
+                    id
                 }
-                id
             }
             Event::Scalar { anchor, tag, value, plain } => {
                 let tag = match tag.filter(|tag| tag != "!") {

@@ -18,6 +18,7 @@ const MAPPING: &str = "while constructing a mapping";
 
 pub(super) fn construct(nodes: Nodes, limits: &Limits, ordered: bool) -> Result<Value> {
     let Some(root) = nodes.root else { return Ok(Value::None) };
+    let recursive = nodes.recursive;
     let done = vec![None; nodes.all.len()];
     let mut constructor =
         Constructor { nodes, ordered, done, later: VecDeque::new(), merges_left: limits.values, depth: limits.depth };
@@ -25,7 +26,10 @@ pub(super) fn construct(nodes: Nodes, limits: &Limits, ordered: bool) -> Result<
     while let Some(fill) = constructor.later.pop_front() {
         constructor.fill(fill)?;
     }
-    Ok(value)
+    match recursive {
+        Some(mark) => Err(YamlError::new(YamlErrorKind::Constructor, "found unconstructable recursive node", mark)),
+        None => Ok(value),
+    }
 }
 
 struct Constructor {

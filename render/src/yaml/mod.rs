@@ -11,13 +11,16 @@
 
 mod compose;
 mod construct;
+mod emitter;
 mod error;
 mod parser;
+mod represent;
 mod resolver;
 mod scalar;
 mod scanner;
 
 pub use error::{Mark, YamlError, YamlErrorKind};
+pub use represent::{DumpError, DumpOptions, Style, dump};
 
 use crate::value::Value;
 
