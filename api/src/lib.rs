@@ -7,6 +7,7 @@
 //! - [`work`]: how many requests there may be · [`places`]: bounds in all and of one address
 //! - [`listen`]: connections: [`tls`], [`stream`], [`traffic`]
 //! - [`body`]: what comes in · [`answer`]: what goes out · [`problem`]: refusals · [`credentials`]: the caller's token
+//! - [`pages`]: an application of the operator's · [`console`]: the one for which there is none
 //! - [`link`]: the way to the master
 //!
 //! It holds no key of the master: each right comes from the caller's token or password, and the master decides.
@@ -19,6 +20,7 @@ pub mod batch;
 pub mod body;
 pub mod call;
 pub mod chunk;
+pub mod console;
 pub mod cors;
 pub mod credentials;
 pub mod daemon;

@@ -1,35 +1,57 @@
-//! Pages for browsers: an application of the operator's (`app`, `static`), such as SaltGUI.
+//! Pages for browsers: an application of the operator's (`app`, `static`), such as SaltGUI, or else the console.
+
+use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::{Path, Request, State};
 use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::{Next, map_response};
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::get_service;
+use axum::routing::{get, get_service};
 use tower::ServiceExt as _;
 use tower_http::services::{ServeDir, ServeFile};
 
+use crate::console;
 use crate::pages::AppOpts;
 use crate::problem::Problem;
-use crate::state::Shared;
+use crate::state::{Api, Shared};
 
 /// Adds the paths of the application.
-pub fn routes<S: Clone + Send + Sync + 'static>(opts: &AppOpts) -> Router<S> {
+pub fn routes(opts: &AppOpts) -> Router<Arc<Api>> {
     let mut router = Router::new();
+    let below = format!("{}/{{*rest}}", opts.path);
     if let Some(page) = &opts.page {
         let file = || get_service(ServeFile::new(page));
-        router = router.route(&opts.path, file()).route(&format!("{}/{{*rest}}", opts.path), file());
+        router = router.route(&opts.path, file()).route(&below, file());
     }
     if let Some(folder) = &opts.folder {
         router = router.nest_service(&opts.folder_path, ServeDir::new(folder).append_index_html_on_directories(false));
     }
-    router.layer(map_response(as_a_page))
+    router = router.layer(map_response(as_a_page));
+    if opts.page.is_none() {
+        router = router
+            .route(&opts.path, get(console_page))
+            .route(&below, get(console_page))
+            .route(&format!("{}/console/{{version}}/{{name}}", opts.folder_path), get(console_file));
+    }
+    router
+}
+
+async fn console_page(State(api): Shared, headers: HeaderMap) -> Response {
+    console::page(&headers, &api.prefix, &api.app.folder_path)
+}
+
+async fn console_file(headers: HeaderMap, Path((version, name)): Path<(String, String)>) -> Result<Response, Problem> {
+    console::file(&headers, &version, &name).ok_or_else(not_found)
 }
 
 /// Answers the page to whoever looks at any other path with a browser, as Salt does.
 pub async fn to_browsers(State(api): Shared, request: Request, next: Next) -> Response {
-    let Some(page) = &api.app.page else { return next.run(request).await };
+    let page = api.app.page.as_ref();
+    if page.is_none() && !console::is_there() {
+        return next.run(request).await;
+    }
     let path = request.uri().path();
     let is_own = [&api.app.path, &api.app.folder_path].into_iter().any(|own| {
         path.strip_prefix(&api.prefix)
@@ -40,6 +62,7 @@ pub async fn to_browsers(State(api): Shared, request: Request, next: Next) -> Re
     if is_own || !matches!(*request.method(), Method::GET | Method::HEAD) || !wants_page(request.headers()) {
         return next.run(request).await;
     }
+    let Some(page) = page else { return console_page(State(api), request.headers().clone()).await };
     match ServeFile::new(page).oneshot(request).await {
         Ok(response) => as_a_page(response.into_response()).await,
         Err(never) => match never {},
@@ -65,6 +88,10 @@ fn wants_page(headers: &HeaderMap) -> bool {
 
 /// A path that is not there.
 pub async fn nothing() -> Problem {
+    not_found()
+}
+
+fn not_found() -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "The path was not found.")
 }
 
