@@ -27,7 +27,7 @@ RUN_ALL := $(RUN_TESTS)$(if $(NEXTEST), --profile waits --test-threads $(shell e
 
 export BRINE_PYTHON = $(VENV)/bin/python
 
-.PHONY: help setup build modules venv demo test lint docs engines programs test-executor test-rest interop soak bench bench-scale bench-parts bench-guard settings install audit clean
+.PHONY: help setup build console browser modules venv demo test lint docs engines programs test-executor test-rest interop soak bench bench-scale bench-parts bench-guard settings install audit clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1 - \2/p' $(MAKEFILE_LIST)
@@ -37,12 +37,20 @@ setup: ## install what the build needs from Debian's packages
 
 # One cargo call for what links no wasmtime, and one for each of the two programs that do: cargo unifies features
 # within a call, and the executor must not get the compiler's.
-build: setup modules engines ## build everything
+build: setup console modules engines ## build everything
 	cargo build --locked --profile $(PROFILE)
 
 engines: setup
 	cargo build --locked --profile $(PROFILE) -p brine-executor
 	cargo build --locked --profile $(PROFILE) -p brine-compiler
+
+console: setup ## fetch what salt-api's console takes from npm
+	tools/console.sh $(TARGET)/console
+
+# What the tests of the console need besides: Chromium, and a checker of accessibility.
+browser: setup
+	@tools/setup.sh browser || echo "setup: no Chromium here: the tests that need it do nothing" >&2
+	tools/console.sh $(TARGET)/console-tests tests
 
 modules: setup ## build the standard modules and the examples as components
 	BRINE_GUEST_RUSTC_DIR=$(TARGET)/guest-rustc PROFILE=$(PROFILE) SALT_MODULE=$(SALT_MODULE) tools/build-modules.sh $(MODULES)
@@ -81,13 +89,13 @@ test-executor: setup
 	tools/check-executor.sh $(BIN)
 
 # All else: crates, across processes, interop with the newest Python Salt. What that needs comes while the programs are built.
-test-rest: setup
+test-rest: setup browser
 	@$(MAKE) venv & venv=$$!; $(MAKE) programs; built=$$?; wait $$venv && exit $$built
 	$(RUN_ALL) --locked $(TESTED)
 	$(if $(NEXTEST),cargo test --locked --doc $(TESTED))
 	tools/check-modules.sh $(MODULES)
 
-programs: setup
+programs: setup console
 	cargo build --locked --bins --tests $(TESTED)
 	$(MAKE) modules SALT_MODULE=$(BIN)/salt-module
 

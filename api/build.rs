@@ -30,8 +30,8 @@ fn main() {
     }
     let mut version = DefaultHasher::new();
     files.hash(&mut version);
-    let mut table = format!("/// Changes when a file does.\npub static VERSION: &str = \"{:016x}\";\n", version.finish());
-    table.push_str("/// The name, the bytes, and the same with gzip.\npub static FILES: &[(&str, &[u8], &[u8])] = &[\n");
+    let mut table = format!("/// Changes when a file does.\nstatic VERSION: &str = \"{:016x}\";\n", version.finish());
+    table.push_str("/// The name, the bytes, and the same with gzip.\nstatic FILES: &[(&str, &[u8], &[u8])] = &[\n");
     for (name, bytes) in &files {
         let (plain, packed) = (out.join(name), out.join(format!("{name}.gz")));
         fs::write(&plain, bytes).expect("OUT_DIR can be written");
@@ -45,7 +45,8 @@ fn main() {
 fn read(folder: &Path, into: &mut BTreeMap<String, Vec<u8>>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        let is_served = [".js", ".css", ".html", ".svg"].iter().any(|end| name.ends_with(end)) && !name.starts_with('.');
+        let is_served =
+            [".js", ".css", ".html", ".svg"].iter().any(|end| name.ends_with(end)) && !name.starts_with('.');
         if let (true, Ok(bytes)) = (is_served, fs::read(entry.path())) {
             into.insert(name, bytes);
         }

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Installs from Debian's packages what the build and the tests need and this machine lacks. Says what to do where it may not.
 #
-# Usage: setup.sh [peers|guard]    peers: also other people's programs that tests compare with, and pass without;
-#                                  guard: also what `make bench-guard` counts with.
+# Usage: setup.sh [peers|guard|browser]    peers: also other people's programs that tests compare with, and pass without;
+#                                  guard: also what `make bench-guard` counts with; browser: also what the console's tests drive.
 set -eu
 missing=""
 need() { command -v "$1" >/dev/null 2>&1 || missing="$missing $2"; }
@@ -10,6 +10,8 @@ need cc build-essential
 need pkg-config pkg-config
 need python3 python3
 need flock util-linux
+# fetches what the console is made of
+need curl curl
 # for modules in JavaScript
 need node nodejs
 need npm npm
@@ -17,6 +19,10 @@ pkg-config --exists openssl 2>/dev/null || missing="$missing libssl-dev"
 python3 -c 'import venv, ensurepip' 2>/dev/null || missing="$missing python3-venv"
 if [ "${1:-}" = guard ]; then
   need valgrind valgrind
+fi
+if [ "${1:-}" = browser ]; then
+  need chromium chromium
+  need chromedriver chromium-driver
 fi
 if [ "${1:-}" = peers ]; then
   need minisign minisign

@@ -6,11 +6,7 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 
-use files::{FILES, VERSION};
-
-mod files {
-    include!(concat!(env!("OUT_DIR"), "/console_files.rs"));
-}
+include!(concat!(env!("OUT_DIR"), "/console_files.rs"));
 
 /// What pages of the console may do: load what salt-api serves, speak to it, and nothing else. No script makes HTML of text.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
@@ -27,7 +23,8 @@ pub fn is_there() -> bool {
 /// Answers the page. `root` stands before all paths; `files` is the path for files.
 pub fn page(headers: &HeaderMap, root: &str, files: &str) -> Response {
     let Some((_, bytes, _)) = find(PAGE) else {
-        let text = "This salt-api was built without its console. `make programs` and `make install` build it with one.\n";
+        let text =
+            "This salt-api was built without its console. `make programs` and `make install` build it with one.\n";
         return (StatusCode::NOT_FOUND, [(CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response();
     };
     let tag = format!("\"{VERSION}\"");
@@ -67,4 +64,54 @@ pub fn file(headers: &HeaderMap, version: &str, name: &str) -> Option<Response> 
 
 fn find(name: &str) -> Option<&'static (&'static str, &'static [u8], &'static [u8])> {
     FILES.iter().find(|(known, ..)| *known == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header<'a>(response: &'a Response, name: &str) -> &'a str {
+        response.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+    }
+
+    #[test]
+    fn files_are_kept_and_pages_asked_for_again() {
+        let page = page(&HeaderMap::new(), "/salt", "/static");
+        if !is_there() {
+            assert_eq!(page.status(), StatusCode::NOT_FOUND);
+            return;
+        }
+        assert_eq!(header(&page, "cache-control"), "no-cache");
+        for part in
+            ["default-src 'none'", "script-src 'self'", "require-trusted-types-for 'script'", "frame-ancestors 'none'"]
+        {
+            assert!(header(&page, "content-security-policy").contains(part), "{part}");
+        }
+        let again = HeaderMap::from_iter([(IF_NONE_MATCH, page.headers()[ETAG].clone())]);
+        assert_eq!(super::page(&again, "", "/static").status(), StatusCode::NOT_MODIFIED);
+        let script = file(&HeaderMap::new(), VERSION, "main.js").expect("a script");
+        assert!(
+            header(&script, "cache-control").contains("immutable") && header(&script, "content-encoding").is_empty()
+        );
+        let packs = HeaderMap::from_iter([(ACCEPT_ENCODING, HeaderValue::from_static("br, gzip"))]);
+        assert_eq!(header(&file(&packs, VERSION, "main.js").expect("a script"), "content-encoding"), "gzip");
+        for (version, name) in [("other", "main.js"), (VERSION, "no.js"), (VERSION, PAGE), (VERSION, "../main.js")] {
+            assert!(file(&packs, version, name).is_none(), "{version} {name}");
+        }
+    }
+
+    #[test]
+    fn scripts_make_no_html() {
+        let own = FILES
+            .iter()
+            .filter(|(name, ..)| name.ends_with(".js") && !["preact.js", "htm.js", "hooks.js"].contains(name));
+        for (name, bytes, _) in own {
+            let text = String::from_utf8_lossy(bytes);
+            for sink in
+                ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", "DOMParser"]
+            {
+                assert!(!text.contains(sink), "{name}: {sink}");
+            }
+        }
+    }
 }

@@ -1,1 +1,240 @@
-#[test] fn x() {}
+//! The console in a browser, against a scripted server: each page by keyboard and for everybody, hostile output, ten thousand
+//! minions, a master that is away.
+
+mod browser;
+mod scripted;
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use browser::{Browser, Look, needed};
+use scripted::{HOSTILE, Scripted, State};
+use serde_json::json;
+
+const PAGES: [&str; 10] = [
+    "fleet",
+    "fleet/web00001",
+    "run?tgt=*&fun=pkg.install",
+    "run?tgt=*&fun=cmd.run",
+    "jobs",
+    "jobs/1",
+    "modules",
+    "held",
+    "keys",
+    "events",
+];
+
+fn server(minions: usize) -> Scripted {
+    let server = Scripted::start(State { minions, output: HOSTILE.repeat(3), ..State::default() });
+    server.state.is_in.store(true, Ordering::SeqCst);
+    server.state.events.store(1, Ordering::SeqCst);
+    server
+}
+
+async fn open(browser: &Browser, server: &Scripted, page: &str) {
+    // Another document first, so that nothing of the page before is there.
+    browser.page.goto("about:blank").await.expect("a blank page");
+    browser.page.goto(&server.url(page)).await.expect("the page");
+    browser.until("document.querySelector('main h1') && !document.body.innerText.includes('Opening…')").await;
+    tokio::time::sleep(Duration::from_millis(700)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pages_are_for_everybody() {
+    let Some(axe) = needed() else { return };
+    let server = server(50);
+    for look in [Look::Light, Look::Dark, Look::Narrow] {
+        let browser = Browser::start(look).await;
+        server.state.is_in.store(false, Ordering::SeqCst);
+        open(&browser, &server, "").await;
+        browser.check(&axe, &format!("log in, {look:?}")).await;
+        server.state.is_in.store(true, Ordering::SeqCst);
+        for page in PAGES {
+            open(&browser, &server, page).await;
+            browser.check(&axe, &format!("{page}, {look:?}")).await;
+            // What minions said is text, and nothing of it ran or was asked for.
+            assert_eq!(browser.eval("return document.title.includes('owned') || document.querySelector('main img, main script') !== null").await, json!(false), "{page}");
+        }
+        browser.page.close().await.expect("the browser ends");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_keyboard_is_enough() {
+    if needed().is_none() {
+        return;
+    }
+    let server = server(50);
+    server.state.is_in.store(false, Ordering::SeqCst);
+    let browser = Browser::start(Look::Light).await;
+    open(&browser, &server, "").await;
+    browser.until("document.activeElement.id === 'login-name'").await;
+    browser.types("ann").await;
+    browser.keys(&["Tab"]).await;
+    browser.types("wrong").await;
+    browser.keys(&["Enter"]).await;
+    browser.shows("did not accept").await;
+    browser.until("document.activeElement.id === 'login-password'").await;
+    browser.types("right").await;
+    browser.keys(&["Enter"]).await;
+    browser.shows("web00001").await;
+    browser.tab_to(".skip").await;
+    browser.keys(&["Enter"]).await;
+    browser.until("document.activeElement.id === 'main'").await;
+    browser.tab_to(".body .row").await;
+    browser.keys(&["ArrowDown", "Enter"]).await;
+    browser.until("location.hash === '#/fleet/web00001' && document.activeElement.matches('h1')").await;
+    // Opening pages starts nothing; only the button does.
+    for page in PAGES {
+        open(&browser, &server, page).await;
+    }
+    assert!(server.state.started.lock().expect("no panic").is_empty());
+    open(&browser, &server, "run").await;
+    browser.tab_to("#run-tgt").await;
+    browser.types("web*").await;
+    browser.tab_to("#run-fun").await;
+    browser.types("pkgtool.install").await;
+    browser.tab_to("#run-args").await;
+    browser.types("nginx\nversion=2").await;
+    browser.shows("Run on 40 minions").await;
+    browser.shows("sandbox: {modules: {pkgtool: {process: {}}}}").await;
+    assert!(server.state.started.lock().expect("no panic").is_empty());
+    browser.tab_to("button.main").await;
+    browser.keys(&["Enter"]).await;
+    browser.until("location.hash === '#/jobs/20261123190000000001'").await;
+    let started = server.state.started.lock().expect("no panic").clone();
+    let call = json!({"client": "local_async", "tgt": "web*", "tgt_type": "glob", "fun": "pkgtool.install", "arg": ["nginx"], "kwarg": {"version": 2}});
+    assert_eq!(started, [call]);
+    // A key is accepted after its fingerprint was shown and a question answered, and it is that key.
+    open(&browser, &server, "keys").await;
+    browser.tab_to(".body .row").await;
+    browser.keys(&["Enter"]).await;
+    browser.shows("Key of new").await;
+    browser.shows("12:ab:34").await;
+    browser.tab_to("dialog .actions button").await;
+    browser.keys(&["Enter"]).await;
+    browser.shows("Accept this key?").await;
+    browser.keys(&["Escape"]).await;
+    browser.until("!document.querySelector('dialog') && document.activeElement.matches('.row')").await;
+    assert_eq!(server.state.started.lock().expect("no panic").len(), 1);
+    browser.keys(&["Enter"]).await;
+    browser.tab_to("dialog .actions button").await;
+    browser.keys(&["Enter"]).await;
+    browser.tab_to("dialog button.main").await;
+    browser.keys(&["Enter"]).await;
+    browser.until("!document.querySelector('dialog')").await;
+    let accepted = server.state.started.lock().expect("no panic")[1].clone();
+    assert_eq!((&accepted["fun"], &accepted["match"]), (&json!("key.accept_dict"), &json!({"minions_pre": ["new"]})));
+    browser.page.close().await.expect("the browser ends");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hostile_output_stays_text() {
+    if needed().is_none() {
+        return;
+    }
+    let server =
+        Scripted::start(State { minions: 10, output: HOSTILE.repeat((1 << 20) / HOSTILE.len()), ..State::default() });
+    server.state.is_in.store(true, Ordering::SeqCst);
+    server.state.events.store(1, Ordering::SeqCst);
+    let browser = Browser::start(Look::Light).await;
+    let watch = json!({"source": "document.addEventListener('securitypolicyviolation', (event) => { (window.reports ??= []).push(`${event.violatedDirective} ${event.blockedURI}`); });"});
+    browser.cdp("Page.addScriptToEvaluateOnNewDocument", watch).await;
+    for page in PAGES {
+        open(&browser, &server, page).await;
+        assert_eq!(browser.eval("return window.reports ?? []").await, json!([]), "{page}");
+        let found =
+            "return [document.title.includes('owned'), document.querySelectorAll('img, iframe, main script').length,
+            /[\\u202e\\u2066]/.test(document.documentElement.textContent)]";
+        assert_eq!(browser.eval(found).await, json!([false, 0, false]), "{page}");
+    }
+    open(&browser, &server, "jobs/1").await;
+    // Of a return of 1 MiB, the browser lays out 64 KiB until somebody wants all.
+    browser.shows("⟨U+202E⟩").await;
+    let shown = "return document.querySelector('.output').textContent.length";
+    assert_eq!(browser.eval(shown).await, json!(65536));
+    browser.eval("document.querySelector('.output-box button').click()").await;
+    browser.until("document.querySelector('.output').textContent.length > 1000000").await;
+    browser.page.close().await.expect("the browser ends");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ten_thousand_minions_are_shown_at_once() {
+    if needed().is_none() {
+        return;
+    }
+    let server = server(10_000);
+    server.state.events.store(0, Ordering::SeqCst);
+    let browser = Browser::start(Look::Light).await;
+    browser.page.goto(&server.url("fleet")).await.expect("the page");
+    browser.shows("web00001").await;
+    let paint = "return performance.getEntriesByName('first-contentful-paint')[0].startTime";
+    let paint = browser.eval(paint).await.as_f64().expect("a time");
+    assert!(paint <= 1500.0, "first paint after {paint} ms");
+    // All of them are reached, and only those in view are in the page.
+    let began = Instant::now();
+    while browser
+        .eval("scrollTo(0, document.body.scrollHeight); return document.body.innerText.includes('web09999')")
+        .await
+        != json!(true)
+    {
+        assert!(began.elapsed() < Duration::from_secs(60), "the last minion is not reached");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let rows = browser.eval("return document.querySelectorAll('.body .row').length").await;
+    assert!(rows.as_u64().is_some_and(|rows| rows < 120), "{rows} rows");
+    let heap = heap(&browser).await;
+    assert!(heap < 200 << 20, "{heap} bytes");
+    browser.page.close().await.expect("the browser ends");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_of_events_does_not_grow_the_page() {
+    if needed().is_none() {
+        return;
+    }
+    let server = server(10);
+    server.state.events.store(10, Ordering::SeqCst);
+    let browser = Browser::start(Look::Light).await;
+    open(&browser, &server, "events").await;
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let before = heap(&browser).await;
+    let seconds = if std::env::var_os("BRINE_LONG").is_some() { 60 } else { 15 };
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+    let after = heap(&browser).await;
+    assert!(after < before + (12 << 20), "from {before} to {after} bytes");
+    browser.page.close().await.expect("the browser ends");
+}
+
+/// What the page holds after its garbage is gone.
+async fn heap(browser: &Browser) -> u64 {
+    browser.cdp("HeapProfiler.collectGarbage", json!({})).await;
+    let usage = browser.cdp("Runtime.getHeapUsage", json!({})).await;
+    let count = |name: &str| usage[name].as_f64().unwrap_or_default();
+    (count("usedSize") + count("embedderHeapUsedSize") + count("backingStorageSize")) as u64
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_page_outlives_the_master() {
+    if needed().is_none() {
+        return;
+    }
+    let server = server(10);
+    let browser = Browser::start(Look::Light).await;
+    open(&browser, &server, "fleet").await;
+    browser.eval("window.same = true").await;
+    server.state.away.store(true, Ordering::SeqCst);
+    browser.shows("The master is away").await;
+    browser.shows("web00001").await;
+    server.state.away.store(false, Ordering::SeqCst);
+    browser.until("!document.querySelector('.away.is')").await;
+    assert_eq!(browser.eval("return window.same").await, json!(true), "the page was loaded anew");
+    // A page that is opened meanwhile comes by itself.
+    server.state.away.store(true, Ordering::SeqCst);
+    browser.page.goto("about:blank").await.expect("a blank page");
+    browser.page.goto(&server.url("jobs")).await.expect("the page");
+    browser.shows("The master is away").await;
+    server.state.away.store(false, Ordering::SeqCst);
+    browser.shows("state.apply").await;
+    browser.page.close().await.expect("the browser ends");
+}
