@@ -2,9 +2,9 @@
 
 use axum::Router;
 use axum::extract::{Request, State};
-use axum::http::header::ACCEPT;
-use axum::http::{HeaderMap, Method, StatusCode};
-use axum::middleware::Next;
+use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get_service;
 use tower::ServiceExt as _;
@@ -19,10 +19,13 @@ pub fn routes<S: Clone + Send + Sync + 'static>(opts: &AppOpts) -> Router<S> {
     let mut router = Router::new();
     if let Some(page) = &opts.page {
         let file = || get_service(ServeFile::new(page));
-        router = router.route(&opts.path, file()).route(&format!("{}/{{*rest}}", opts.path), file());
+        let pages = Router::new().route(&opts.path, file()).route(&format!("{}/{{*rest}}", opts.path), file());
+        router = router.merge(pages.layer(middleware::map_response(as_app)));
     }
     if let Some(folder) = &opts.folder {
-        router = router.nest_service(&opts.folder_path, ServeDir::new(folder).append_index_html_on_directories(false));
+        let files = Router::new()
+            .nest_service(&opts.folder_path, ServeDir::new(folder).append_index_html_on_directories(false));
+        router = router.merge(files.layer(middleware::map_response(as_app)));
     }
     router
 }
@@ -41,9 +44,18 @@ pub async fn to_browsers(State(api): Shared, request: Request, next: Next) -> Re
         return next.run(request).await;
     }
     match ServeFile::new(page).oneshot(request).await {
-        Ok(response) => response.into_response(),
+        Ok(response) => as_app(response.into_response()).await,
         Err(never) => match never {},
     }
+}
+
+/// An application loads its own scripts and styles, which [`crate::guard`] would forbid, and keeps them, as they are
+/// nobody's secret; what it may load beyond that, it says itself.
+async fn as_app(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static("frame-ancestors 'none'"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    response
 }
 
 /// Whether `Accept` names HTML, as browsers do for what a person opens, and nothing of what the paths answer before it.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use brine_api::chunk::Client;
 use brine_api::link::{Answer, Caller, Cursor, Follow, Link, LinkError, Watch};
 use brine_api::listen::Server;
+use brine_api::pages::AppOpts;
 use brine_api::rules::Rules;
 use brine_api::settings::TlsFiles;
 use brine_api::state::{Api, Live};
@@ -17,7 +18,7 @@ use brine_client::runner::Started;
 use brine_client::{Job, LogIn, Published};
 use brine_protocol::config::{Config, Role};
 use brine_protocol::target::Nodegroups;
-use brine_protocol::value::{Value, empty_map, map};
+use brine_protocol::value::{Value, ValueExt as _, empty_map, map};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio_rustls::TlsConnector;
@@ -183,15 +184,25 @@ impl Running {
             rules: Rules::from_config(&config).unwrap(),
             groups: Nodegroups::default(),
             rest_timeout: Duration::from_secs(5),
+            open_stats: false,
         };
         let files = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/http").join(name);
         let files = TlsFiles { crt: files("api.crt"), key: files("api.key"), chain: None };
         let tls = tls.then(|| Arc::new(Tls::read(&files).unwrap()));
+        let is_tls = tls.is_some();
+        let prefix = config.value("rest_cherrypy:root_prefix").and_then(|prefix| prefix.text()).unwrap_or_default();
+        let own = env!("CARGO_MANIFEST_DIR");
+        let app = AppOpts {
+            page: Some(Path::new(own).join("tests/http/main.rs")),
+            path: "/app".to_owned(),
+            folder: Some(Path::new(own).join("tests/http")),
+            folder_path: "/static".to_owned(),
+        };
+        let prefix = prefix.to_owned();
         let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
         let address = SocketAddr::from(([127, 0, 0, 1], listener.local_addr().unwrap().port()));
         let master = Arc::<Double>::default();
-        let api = Arc::new(Api::new(Arc::clone(&master) as Arc<dyn Link>, tls.is_some(), live));
-        let is_tls = tls.is_some();
+        let api = Arc::new(Api::new(Arc::clone(&master) as Arc<dyn Link>, tls.is_some(), prefix, app, live));
         Self { master, server: Server::start(listener, tls, api), address, tls: is_tls }
     }
 

@@ -34,6 +34,30 @@ async fn every_answer_has_its_headers() {
     }
 }
 
+/// An application of the operator's loads its own scripts, and no other page has it in a frame.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_application_can_load_its_scripts() {
+    let api = Running::start("").await;
+    for (path, accept) in [("/app", "*/*"), ("/app/x", "*/*"), ("/static/main.rs", "*/*"), ("/", "text/html")] {
+        let reply = api.send("GET", path, &[("Accept", accept)], "").await;
+        assert_eq!(
+            (reply.status, reply.header("content-security-policy")),
+            (200, Some("frame-ancestors 'none'")),
+            "{path}"
+        );
+        assert_eq!(reply.header("x-content-type-options"), Some("nosniff"), "{path}");
+    }
+    for path in [
+        "/static/../Cargo.toml",
+        "/static/%2e%2e/%2e%2e/Cargo.toml",
+        "/static/..%2f..%2fCargo.toml",
+        "/static//etc/passwd",
+    ] {
+        let reply = api.send("GET", path, &[], "").await;
+        assert!(reply.status == 404 && !reply.body.contains("[package]"), "{path}: {reply:?}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_of_another_site_cannot_use_the_cookie() {
     let api = Running::start("").await;
@@ -105,6 +129,8 @@ async fn without_sessions_there_is_no_log_in() {
     for path in ["/login", "/logout", "/minions", "/minions/m1", "/jobs", "/login/"] {
         assert_eq!(api.send("POST", path, &[("X-Auth-Token", &token())], "{}").await.status, 404, "{path}");
     }
+    let prefixed = Running::start("enable_sessions: False, root_prefix: /api").await;
+    assert_eq!(prefixed.send("POST", "/api/login", &[], &log_in("ann", PASSWORD)).await.status, 404);
     let cookie = format!("session_id={}", token());
     assert_eq!(api.send("POST", "/", &[(COOKIE, &cookie)], "[]").await.status, 401);
     assert_eq!(api.send("POST", "/", &[("X-Auth-Token", &token())], "[]").await.status, 200);
