@@ -39,7 +39,7 @@ pub async fn guard(State(api): Shared, mut request: Request, next: Next) -> Resp
     let live = api.live();
     let is_chunked = request.headers().contains_key(TRANSFER_ENCODING);
     let origin = cors::Origin::of(request.headers(), &live.rules);
-    let answered = match admit(&api, &live.rules, &mut request) {
+    let answered = match admit(&live.rules, &api.prefix, &mut request) {
         Err(problem) => problem.into_response(),
         Ok(()) => match cors::preflight(&request, origin.as_ref()) {
             Some(answer) => answer,
@@ -76,7 +76,7 @@ async fn work(api: &Api, rules: &Rules, request: Request, next: Next) -> Respons
 }
 
 /// Judges what needs neither body nor credentials, and puts the caller's address into the request.
-fn admit(api: &Api, rules: &Rules, request: &mut Request) -> Result<(), Problem> {
+fn admit(rules: &Rules, prefix: &str, request: &mut Request) -> Result<(), Problem> {
     one_host(request)?;
     let peer = request.extensions().get::<PeerAddress>().copied();
     if let Some(PeerAddress(peer)) = peer {
@@ -85,8 +85,7 @@ fn admit(api: &Api, rules: &Rules, request: &mut Request) -> Result<(), Problem>
         request.extensions_mut().insert(caller);
     }
     let path = request.uri().path();
-    let path = path.strip_prefix(&api.prefix).unwrap_or(path);
-    let first = path.trim_start_matches('/').split('/').next().unwrap_or_default();
+    let first = path.strip_prefix(prefix).unwrap_or(path).trim_start_matches('/').split('/').next().unwrap_or_default();
     if !rules.sessions && OF_SESSIONS.contains(&first) {
         return Err(Problem::new(StatusCode::NOT_FOUND, "The path was not found."));
     }

@@ -4,7 +4,7 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
-use axum::middleware::{self, Next};
+use axum::middleware::{Next, map_response};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get_service;
 use tower::ServiceExt as _;
@@ -19,15 +19,12 @@ pub fn routes<S: Clone + Send + Sync + 'static>(opts: &AppOpts) -> Router<S> {
     let mut router = Router::new();
     if let Some(page) = &opts.page {
         let file = || get_service(ServeFile::new(page));
-        let pages = Router::new().route(&opts.path, file()).route(&format!("{}/{{*rest}}", opts.path), file());
-        router = router.merge(pages.layer(middleware::map_response(as_app)));
+        router = router.route(&opts.path, file()).route(&format!("{}/{{*rest}}", opts.path), file());
     }
     if let Some(folder) = &opts.folder {
-        let files = Router::new()
-            .nest_service(&opts.folder_path, ServeDir::new(folder).append_index_html_on_directories(false));
-        router = router.merge(files.layer(middleware::map_response(as_app)));
+        router = router.nest_service(&opts.folder_path, ServeDir::new(folder).append_index_html_on_directories(false));
     }
-    router
+    router.layer(map_response(as_a_page))
 }
 
 /// Answers the page to whoever looks at any other path with a browser, as Salt does.
@@ -44,17 +41,17 @@ pub async fn to_browsers(State(api): Shared, request: Request, next: Next) -> Re
         return next.run(request).await;
     }
     match ServeFile::new(page).oneshot(request).await {
-        Ok(response) => as_app(response.into_response()).await,
+        Ok(response) => as_a_page(response.into_response()).await,
         Err(never) => match never {},
     }
 }
 
-/// An application loads its own scripts and styles, which [`crate::guard`] would forbid, and keeps them, as they are
-/// nobody's secret; what it may load beyond that, it says itself.
-async fn as_app(mut response: Response) -> Response {
+/// Sets the headers of a file: browsers ask each time whether it is still the same, and what it may load is said by the
+/// application itself.
+async fn as_a_page(mut response: Response) -> Response {
     let headers = response.headers_mut();
-    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static("frame-ancestors 'none'"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static("frame-ancestors 'none'"));
     response
 }
 
