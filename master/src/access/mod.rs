@@ -371,7 +371,13 @@ impl Access {
     pub(crate) fn get_token(&self, load: &Value) -> Value {
         match load.get("token").filter(|token| token.truthy()) {
             None => Value::from(false),
-            Some(text) => self.token(text).map_or_else(empty_map, |token| token.data().clone()),
+            Some(text) => {
+                // As for a request with it: of a system that is no longer configured, it is none.
+                let known = self.known.load();
+                let is_known =
+                    |token: &tokens::Token| known.entries_of(&token.eauth, &token.name, &token.groups).is_some();
+                self.token(text).filter(is_known).map_or_else(empty_map, |token| token.data().clone())
+            }
         }
     }
 }
