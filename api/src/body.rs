@@ -44,8 +44,11 @@ pub async fn read(headers: &HeaderMap, body: Body) -> Result<Value, Problem> {
     parse(media, &bytes)
 }
 
-/// Parses a body.
-fn parse(media: &str, bytes: &[u8]) -> Result<Value, Problem> {
+/// Parses a body of a type.
+///
+/// # Errors
+/// When it is malformed, has too many values, or is of a type that is not read.
+pub fn parse(media: &str, bytes: &[u8]) -> Result<Value, Problem> {
     let media = media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     if bytes.is_empty() && media.is_empty() {
         return Ok(value::empty_map());
