@@ -4,16 +4,19 @@
     VENV/bin/python yaml_oracle.py load SEED COUNT    [text, "ok", repr] or [text, error's class, its text]
     VENV/bin/python yaml_oracle.py dump SEED COUNT    [value, options, text]; a value is typed JSON, see `typed`
     VENV/bin/python yaml_oracle.py files FOLDER...    as load, for each .yml, .yaml, .sls and pillar.example
+    VENV/bin/python yaml_oracle.py answers FILE...    as dump, for pillars and low data that a NAME.json.xz of formulas has
 
 The files in ../data are `load 1 2500` and `dump 1 2000`; `make` there is this script's output, nothing else. A test
 that is ignored runs the script with other seeds (tests/yaml.rs).
 """
 import datetime
 import json
+import lzma
 import pathlib
 import random
 import string
 import sys
+from collections import OrderedDict
 
 import yaml
 import salt.utils.yaml
@@ -271,6 +274,14 @@ def main():
                     if found:
                         print(json.dumps(found))
         return
+    if mode == "answers":
+        for path in sys.argv[2:]:
+            found = json.loads(lzma.open(path).read())
+            for made in found["pillars"] + [case["low"] for case in found["cases"] if "low" in case]:
+                for style in (None, True, False):
+                    options = {"default_flow_style": style}
+                    print(json.dumps([typed(made), options, salt.utils.yaml.safe_dump(made, **options)]))
+        return
     seed, count = int(sys.argv[2]), int(sys.argv[3])
     if mode == "load":
         for made in texts(seed, count):
@@ -297,8 +308,6 @@ def main():
         except UnicodeEncodeError:
             continue
 
-
-from collections import OrderedDict
 
 if __name__ == "__main__":
     main()
