@@ -14,10 +14,10 @@ use tokio::net::TcpListener;
 
 use crate::chunk::Client;
 use crate::link::LocalLink;
-use crate::listen::{Server, Tls};
-use crate::router;
+use crate::listen::Server;
 use crate::settings::{self, ApiOpts};
 use crate::state::{Api, Live};
+use crate::tls::Tls;
 
 /// The program salt-api.
 #[derive(Debug)]
@@ -68,13 +68,16 @@ impl run::Daemon for ApiDaemon {
             ProcessError::new(exit::GENERIC, why)
         })?;
         let link = Arc::new(LocalLink::new(opts.master.clone()));
-        let api = Arc::new(Api::new(link, tls.is_some(), live(&opts)));
-        let server = Server::start(listener, tls.clone(), router::router(Arc::clone(&api)));
+        let api = Arc::new(Api::new(link, tls.is_some(), opts.prefix.clone(), opts.app.clone(), live(&opts)));
+        let server = Server::start(listener, tls.clone(), Arc::clone(&api));
         let scheme = if tls.is_some() { "https" } else { "http" };
         tracing::info!("answering at {scheme}://{address}");
         if !opts.unknown_clients.is_empty() {
             let names = opts.unknown_clients.join(", ");
             tracing::warn!("netapi_enable_clients: {names} is not offered; there are {}", Client::names());
+        }
+        if !opts.ignored.is_empty() {
+            tracing::info!("rest_cherrypy: {} has no effect here", opts.ignored.join(", "));
         }
         if opts.clients.is_empty() {
             tracing::warn!("netapi_enable_clients is empty: nobody can run anything by salt-api");
@@ -84,7 +87,13 @@ impl run::Daemon for ApiDaemon {
 }
 
 fn live(opts: &ApiOpts) -> Live {
-    Live { clients: opts.clients.clone(), groups: opts.groups.clone(), rest_timeout: opts.rest_timeout }
+    Live {
+        clients: opts.clients.clone(),
+        rules: opts.rules.clone(),
+        groups: opts.groups.clone(),
+        rest_timeout: opts.rest_timeout,
+        open_stats: opts.open_stats,
+    }
 }
 
 struct RunningApi {

@@ -3,31 +3,40 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::Request;
 use axum::http::{StatusCode, Uri};
-use axum::middleware::{self, Next};
-use axum::response::{IntoResponse as _, Response};
+use axum::middleware;
 use axum::routing::{get, post};
 
-use crate::paths::{lowstate, session};
+use crate::guard;
+use crate::paths::{app, jobs, keys, lowstate, minions, session, stats, token};
 use crate::problem::Problem;
 use crate::state::Api;
 
-/// Names of credentials, which a query must not have: proxies and browsers write queries down.
-const NOT_IN_QUERIES: [&str; 3] = ["token", "password", "session_id"];
-
 /// Makes the router.
 pub fn router(api: Arc<Api>) -> Router {
-    Router::new()
+    let paths = Router::new()
         .route("/", get(lowstate::welcome).post(lowstate::lowstate))
         .route("/login", get(session::ask).post(session::log_in))
         .route("/logout", post(session::log_out))
         .route("/run", post(lowstate::run))
-        .fallback(|| async { Problem::new(StatusCode::NOT_FOUND, "The path was not found.") })
+        .route("/token", post(token::make))
+        .route("/minions", get(minions::grains).post(minions::publish))
+        .route("/minions/{id}", get(minions::grains))
+        .route("/jobs", get(jobs::list))
+        .route("/jobs/{jid}", get(jobs::one))
+        .route("/keys", get(keys::list).post(keys::make))
+        .route("/keys/{id}", get(keys::one))
+        .route("/stats", get(stats::show))
+        .merge(app::routes(&api.app));
+    let paths = if api.prefix.is_empty() { paths } else { Router::new().nest(&api.prefix, paths) };
+    paths
+        .fallback(app::nothing)
         .method_not_allowed_fallback(|| async {
             Problem::new(StatusCode::METHOD_NOT_ALLOWED, "Specified method is invalid for this resource.")
         })
-        .layer(middleware::from_fn(no_credentials_in_queries))
+        .layer(middleware::from_fn_with_state(Arc::clone(&api), app::to_browsers))
+        .layer(middleware::from_fn_with_state(Arc::clone(&api), guard::guard))
+        .layer(middleware::from_fn_with_state(Arc::clone(&api), stats::count))
         .with_state(api)
 }
 
@@ -40,15 +49,6 @@ pub fn without_slash(uri: &Uri) -> Option<Uri> {
     }
     let short = if short.is_empty() { "/" } else { short };
     uri.query().map_or_else(|| short.to_owned(), |query| format!("{short}?{query}")).parse().ok()
-}
-
-async fn no_credentials_in_queries(request: Request, next: Next) -> Response {
-    let query = request.uri().query().unwrap_or_default();
-    let mut names = form_urlencoded::parse(query.as_bytes()).map(|(name, _)| name);
-    if names.any(|name| NOT_IN_QUERIES.contains(&&*name)) {
-        return Problem::bad("Credentials do not belong into the query").into_response();
-    }
-    next.run(request).await
 }
 
 #[cfg(test)]

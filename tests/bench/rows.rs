@@ -34,6 +34,8 @@ pub(crate) enum Key {
     ApiAsync,
     ApiWheel,
     ApiWheelP99,
+    ApiStreams,
+    ApiStreamsLost,
 }
 
 /// The figures of one side.
@@ -79,6 +81,15 @@ const LINES: &[Line] = &[
     (Key::ApiAsync, "salt-api with TLS, 50 clients: `local_async` `test.ping`", "1/s", More, Some(1500.0), None),
     (Key::ApiWheel, "salt-api with TLS, 50 clients: `wheel` `key.list_all`", "1/s", More, Some(3000.0), None),
     (Key::ApiWheelP99, "the same, 99th percentile of a call", "ms", Less, Some(30.0), None),
+    (
+        Key::ApiStreams,
+        "100 events/s to 1,000 streams (Python: 50), from bus to reader, 99th percentile",
+        "ms",
+        Less,
+        Some(250.0),
+        None,
+    ),
+    (Key::ApiStreamsLost, "events lost on the way to them", "", Less, Some(0.0), None),
 ];
 
 /// Returns the rows of both sides.

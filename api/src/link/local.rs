@@ -8,7 +8,7 @@ use brine_client::runner::{self, Started};
 use brine_client::{ClientError, ClientOpts, Job, LogIn, Published, wheel};
 use brine_protocol::value::{Value, ValueExt as _, map};
 
-use super::{Answer, Caller, Events, Follow, Link, LinkError};
+use super::{Answer, Caller, Cursor, Events, Follow, Link, LinkError, Watch};
 
 /// Connections to the master that stay open between requests.
 const IDLE_MAX: usize = 64;
@@ -122,6 +122,23 @@ impl Link for LocalLink {
         kwargs: Vec<(String, Value)>,
     ) -> Answer<'a, Value> {
         Box::pin(async move { self.ask(wheel::load(fun, args, kwargs, &by_token(caller)), SLOW).await })
+    }
+
+    fn query<'a>(&'a self, caller: &'a Caller, name: &'a str, args: Value) -> Answer<'a, Value> {
+        Box::pin(async move {
+            let mut load = with_token("api_query", caller);
+            load.insert("query", name);
+            load.insert("args", args);
+            self.ask(load, SOON).await
+        })
+    }
+
+    fn fire_hook<'a>(&'a self, _: Option<&'a Caller>, _: IpAddr, _: &'a str, _: Value) -> Answer<'a, ()> {
+        Box::pin(async { Err(LinkError::Refused("Hooks are not there yet".to_owned())) })
+    }
+
+    fn watch<'a>(&'a self, _: &'a Caller, _: Option<Cursor>) -> Answer<'a, Watch> {
+        Box::pin(async { Err(LinkError::Refused("Events are not there yet".to_owned())) })
     }
 
     fn follow(&self) -> Follow {

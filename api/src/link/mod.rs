@@ -2,6 +2,7 @@
 
 mod events;
 mod local;
+mod watch;
 
 use std::fmt::Debug;
 use std::net::IpAddr;
@@ -14,6 +15,7 @@ use futures_util::future::BoxFuture;
 
 pub use events::{Events, Follow};
 pub use local::LocalLink;
+pub use watch::{Cursor, NoCursor, Shown, Watch, Watched};
 
 use crate::credentials::Token;
 
@@ -110,7 +112,18 @@ pub trait Link: Debug + Send + Sync {
         kwargs: Vec<(String, Value)>,
     ) -> Answer<'a, Value>;
 
-    /// Follows the master's events, from before a request until its result.
+    /// Asks the master for data that it has (`api_query`), which the reply has.
+    fn query<'a>(&'a self, caller: &'a Caller, name: &'a str, args: Value) -> Answer<'a, Value>;
+
+    /// Fires the event `salt/netapi/hook/TAG` with this map: for a caller, or for nobody in particular, where the
+    /// master's configuration has `webhook_disable_auth`.
+    fn fire_hook<'a>(&'a self, caller: Option<&'a Caller>, from: IpAddr, tag: &'a str, data: Value) -> Answer<'a, ()>;
+
+    /// Watches the events that the caller may see, from now on or after a place. It survives the master's absence, and
+    /// ends within a second after the token.
+    fn watch<'a>(&'a self, caller: &'a Caller, after: Option<Cursor>) -> Answer<'a, Watch>;
+
+    /// Follows the events of the caller's own request, from before it until its result.
     fn follow(&self) -> Follow;
 
     /// Time to wait for returns before the minions are asked whether they run the job, and for the answers.

@@ -17,6 +17,7 @@ use crate::credentials::Token;
 use crate::link::Caller;
 use crate::problem::Problem;
 use crate::state::{Api, Shared};
+use crate::work::Share;
 use crate::{body, call};
 
 /// `GET /`.
@@ -39,7 +40,7 @@ pub async fn lowstate(
     let chunks = chunk::parse(body::read(&headers, body).await?, &live.clients, &live.groups)?;
     let mut returns = Vec::with_capacity(chunks.len());
     for chunk in chunks {
-        returns.push(call::run(&*api.link, &caller, chunk.call, live.rest_timeout).await?);
+        returns.extend(call::run(&*api.link, &caller, chunk.call, live.rest_timeout).await?);
     }
     Ok(format.answer(&value::map([("return", returns)])))
 }
@@ -48,22 +49,38 @@ pub async fn lowstate(
 pub async fn run(
     State(api): Shared,
     Extension(from): Extension<ClientAddress>,
+    Extension(share): Extension<Share>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
     let format = Format::wanted(&headers)?;
     let live = api.live();
     let chunks = chunk::parse(body::read(&headers, body).await?, &live.clients, &live.groups)?;
+    let returns = run_chunks(&api, chunks, from, &share).await?;
+    Ok(format.answer(&value::map([("return", returns)])))
+}
+
+/// Runs chunks, each for its own caller.
+///
+/// # Errors
+/// When a caller is nobody, before any of them runs; or when one of them fails.
+pub async fn run_chunks(
+    api: &Arc<Api>,
+    chunks: Vec<Chunk>,
+    from: ClientAddress,
+    share: &Share,
+) -> Result<Vec<Value>, Problem> {
+    let live = api.live();
     let mut log_ins = Vec::new();
     let mut calls = Vec::with_capacity(chunks.len());
     for Chunk { call, credentials } in chunks {
-        calls.push((prove(&api, credentials, from, &mut log_ins).await?, call));
+        calls.push((prove(api, credentials, from, share, &mut log_ins).await?, call));
     }
     let mut returns = Vec::with_capacity(calls.len());
     for (caller, call) in calls {
-        returns.push(call::run(&*api.link, &caller, call, live.rest_timeout).await?);
+        returns.extend(call::run(&*api.link, &caller, call, live.rest_timeout).await?);
     }
-    Ok(format.answer(&value::map([("return", returns)])))
+    Ok(returns)
 }
 
 /// Returns the caller of a chunk by its own token, or by that of its name and password, which are checked once in a request.
@@ -71,22 +88,26 @@ async fn prove(
     api: &Arc<Api>,
     given: Given,
     from: ClientAddress,
+    share: &Share,
     log_ins: &mut Vec<(LogIn, Brief)>,
 ) -> Result<Caller, Problem> {
     if let Some(token) = given.token {
         let caller = Caller { token: Token::parse(token.expose())?, address: from.0 };
-        return api.link.token(&caller).await?.map(|_| caller).ok_or_else(Problem::unauthorized);
+        return api.confirm(&caller).await.map(|_| caller);
     }
     let (username, password, eauth) = given.log_in.ok_or_else(Problem::unauthorized)?;
+    api.live().rules.check_user(&username, from)?;
     let log_in = LogIn::External { eauth, username, password };
     if let Some((_, brief)) = log_ins.iter().find(|(known, _)| *known == log_in) {
         return Ok(brief.caller.clone());
     }
     // A task, because a caller that leaves meanwhile ends this request, but the token must end as well.
-    let (shared, asked) = (Arc::clone(api), log_in.clone());
+    // As long as it asks the master, it counts as work.
+    let (shared, asked, share) = (Arc::clone(api), log_in.clone(), share.clone());
     let task = tokio::spawn(async move {
         let data = shared.link.log_in(&asked, from.0).await?;
         let token = Token::parse(data.get_text("token").unwrap_or_default())?;
+        drop(share);
         Ok::<_, Problem>(Brief { caller: Caller { token, address: from.0 }, api: shared })
     });
     let unexpected = |_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "An unexpected error occurred");

@@ -2,6 +2,7 @@
 
 mod http;
 mod server;
+mod streams;
 
 use std::time::{Duration, Instant};
 
@@ -17,6 +18,9 @@ use server::{ID, Server};
 
 /// Clients at once, each with a connection.
 const CLIENTS: usize = 50;
+/// Event streams at once: Brine's, and Python's, each of which has a thread there.
+const STREAMS: usize = 1_000;
+const PYTHON_STREAMS: usize = 50;
 
 /// Measures the calls for so long each.
 pub(crate) fn measure(kind: Kind, each: Duration, figures: &mut Figures) {
@@ -51,6 +55,14 @@ pub(crate) fn measure(kind: Kind, each: Duration, figures: &mut Figures) {
             figures.insert(tail, Figure { runs: times.len(), ..Figure::one(figure.p99.unwrap_or(figure.median)) });
         }
     }
+    let count = if kind == Kind::Brine { STREAMS } else { PYTHON_STREAMS };
+    let streams::Received { times, lost } = runtime.block_on(streams::measure(&server, &token, count, each));
+    if !times.is_empty() {
+        let figure = Figure::ms(&times);
+        figures
+            .insert(Key::ApiStreams, Figure { runs: times.len(), ..Figure::one(figure.p99.unwrap_or(figure.median)) });
+    }
+    figures.insert(Key::ApiStreamsLost, Figure::one(per_second(lost, Duration::from_secs(1))));
 }
 
 /// Lets all clients call for so long, one call after the other, and returns the durations of the calls that succeeded:

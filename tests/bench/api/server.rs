@@ -1,6 +1,7 @@
 //! A master with one minion and salt-api in front, of either kind, as in production: with TLS.
 
 use std::net::TcpStream;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use brine_kit::ports::free_ports;
@@ -21,7 +22,7 @@ const QUIET: Duration = Duration::from_secs(3);
 pub(super) struct Server {
     pub(super) daemon: Daemon,
     _minion: Minion,
-    _master: Master,
+    master: Master,
     pub(super) address: Address,
 }
 
@@ -65,7 +66,12 @@ impl Server {
         wait_for("salt-api to listen", || TcpStream::connect(("127.0.0.1", port)).ok().map(drop));
         std::thread::sleep(QUIET);
         let certificate = std::fs::read_to_string(certificate).expect("openssl has written it");
-        Self { daemon, _minion: minion, _master: master, address: Address::new(port, &certificate) }
+        Self { daemon, _minion: minion, master, address: Address::new(port, &certificate) }
+    }
+
+    /// The socket on which local programs fire events.
+    pub(super) fn bus(&self) -> PathBuf {
+        self.master.path("sock/master_event_pull.ipc")
     }
 
     /// Logs in, and returns the token.

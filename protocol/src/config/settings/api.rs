@@ -20,7 +20,29 @@ settings! { AREA = "salt-api";
     API_SSL_CHAIN: String = text("rest_cherrypy:ssl_chain", master(NONE)).live();
     /// Serve without TLS: passwords and tokens then cross the network in clear text, unless a proxy on this host adds TLS.
     API_DISABLE_SSL: bool = truth("rest_cherrypy:disable_ssl", master("false"));
-    /// Clients that salt-api offers: `local`, `local_async`, `runner`, `runner_async`, `wheel`, `wheel_async`.
+    /// Addresses and networks of the proxies before salt-api: from these alone it takes the caller's address out of `X-Forwarded-For`.
+    API_TRUSTED_PROXIES: Vec<String> = list("rest_cherrypy:trusted_proxies", master("[]")).live();
+    /// Addresses and networks that may use salt-api at all. Empty: all.
+    API_AUTHORIZED_IPS: Vec<String> = list("rest_cherrypy:authorized_ips", master("[]")).live();
+    /// Addresses from which users may use salt-api, as in `users: {ann: [192.0.2.7], '*': ['*']}`. Without it: from all.
+    API_ACL: Value = mapping("rest_cherrypy:api_acl", master(NONE)).private().live();
+    /// Offer log-in and log-out, and accept the session's cookie; otherwise only tokens in headers, and `/run`.
+    API_ENABLE_SESSIONS: bool = truth("rest_cherrypy:enable_sessions", master("true")).live();
+    /// Origins of other sites whose pages may use salt-api, as in `https://console.example`; `*`: all, but never with a cookie.
+    API_CORS_ORIGINS: Vec<String> = list("rest_cherrypy:cors_origins", master("[]")).live();
+    /// What stands before each path of salt-api.
+    API_ROOT_PREFIX: String = text("rest_cherrypy:root_prefix", master("/"));
+    /// Page of an application for browsers. Every path answers it to who accepts HTML.
+    API_APP: String = text("rest_cherrypy:app", master(NONE));
+    /// Path of that page.
+    API_APP_PATH: String = text("rest_cherrypy:app_path", master("/app"));
+    /// Folder whose files salt-api serves.
+    API_STATIC: String = text("rest_cherrypy:static", master(NONE));
+    /// Path of that folder.
+    API_STATIC_PATH: String = text("rest_cherrypy:static_path", master("/static"));
+    /// Answer `/stats` without a log-in.
+    API_STATS_DISABLE_AUTH: bool = truth("rest_cherrypy:stats_disable_auth", master("false")).live();
+    /// Clients that salt-api offers: `local`, `local_async`, `local_batch`, `local_subset`, `runner`, `runner_async`, `wheel`, `wheel_async`.
     NETAPI_ENABLE_CLIENTS: Vec<String> = list("netapi_enable_clients", master("[]")).live();
     /// Longest wait of salt-api for the result of a runner.
     REST_TIMEOUT: Duration = seconds("rest_timeout", master("300"), 1..=86_400).live();

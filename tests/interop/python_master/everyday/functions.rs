@@ -26,8 +26,13 @@ pub(super) fn check(fleet: &Fleet) {
     assert_eq!(modules["brine1"], standard);
     let theirs: Vec<&Value> = functions["python"].as_array().expect("a list").iter().collect();
     let ours = functions["brine1"].as_array().expect("a list");
-    // New in 3008.
-    let newer: &[&str] = if line() >= 3008 { &[] } else { &["saltutil.sync_resources"] };
+    // New in 3008, and the others in 3007.
+    let newer = ["saltutil.sync_resources", "saltutil.sync_tops", "saltutil.sync_wrapper"];
+    let newer = match line() {
+        3008.. => &[],
+        3007 => &newer[..1],
+        _ => &newer[..],
+    };
     let strange = |name: &&Value| !theirs.contains(name) && !newer.contains(&name.as_str().unwrap_or_default());
     assert_eq!(ours.iter().find(strange), None, "not Salt's names: {functions}");
     assert_eq!(argspec["brine1"]["test.echo"]["args"], json!(["text"]));
