@@ -12,7 +12,9 @@ use brine_tests::salt::{Master, Minion};
 use serde_json::{Value, json};
 
 pub(super) const PASSWORD: &str = "right-horse-battery";
-const CLIENTS: [&str; 6] = ["local", "local_async", "runner", "runner_async", "wheel", "wheel_async"];
+pub(super) const WRONG: &str = "wrong-horse-battery";
+const CLIENTS: [&str; 8] =
+    ["local", "local_async", "local_batch", "local_subset", "runner", "runner_async", "wheel", "wheel_async"];
 
 /// A master, its minion, and salt-api in front of them.
 pub(super) struct Api {
@@ -43,18 +45,23 @@ impl Reply {
 }
 
 impl Api {
-    fn start() -> Self {
-        Self::start_with(&CLIENTS, "", "")
+    pub(super) fn start() -> Self {
+        Self::start_with("")
     }
 
-    /// With these clients, further settings of the master, and further ones below `rest_cherrypy`.
-    pub(super) fn start_with(clients: &[&str], settings: &str, more: &str) -> Self {
+    /// Starts it with further settings below `rest_cherrypy`, as in `, root_prefix: /salt`.
+    pub(super) fn start_with(more: &str) -> Self {
+        Self::start_as("", more)
+    }
+
+    /// Starts it with further settings of the master as well.
+    pub(super) fn start_as(settings: &str, more: &str) -> Self {
         let [port] = free_ports();
         let master = Master::start(&format!(
             "external_auth: {{sharedsecret: {{admin: ['.*', '@runner', '@wheel'], joe: [test.ping]}}}}\nsharedsecret: {PASSWORD}\n\
              nodegroups: {{web: 'L@m1'}}\nnetapi_enable_clients: [{}]\napi_logfile: api.log\napi_pidfile: api.pid\n\
-             audit_log: audit.log\n{settings}\nrest_cherrypy: {{host: 127.0.0.1, port: {port}, disable_ssl: True, {more}}}",
-            clients.join(", ")
+             audit_log: audit.log\n{settings}\nrest_cherrypy: {{host: 127.0.0.1, port: {port}, disable_ssl: True{more}}}",
+            CLIENTS.join(", ")
         ));
         let minion = master.minion("m1");
         let daemon =
@@ -147,9 +154,10 @@ fn calls_are_answered_as_by_salt() {
         let headers = [("Content-Type", "application/json"), ("X-Auth-Token", token.as_str())];
         let headers = if call["token"] == json!(false) { &headers[..1] } else { &headers };
         let (method, path) = (call["method"].as_str().unwrap_or("POST"), call["path"].as_str().unwrap_or("/"));
-        let reply = api.send(method, path, headers, if method == "GET" { "" } else { &body });
+        let path = path.replace("ECHOED", &echoed);
+        let reply = api.send(method, &path, headers, if method == "GET" { "" } else { &body });
         assert_eq!(json!(reply.status), call["status"], "{name}: {reply:?}");
-        if reply.status != 200 {
+        if reply.status >= 400 {
             assert_eq!(reply.header("content-type"), Some("text/html;charset=utf-8"), "{name}");
             let title = format!("<title>{} Unauthorized</title>", reply.status);
             assert!(

@@ -9,9 +9,8 @@ use brine_tests::events::Events;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use super::api::{Api, PASSWORD};
+use super::api::{Api, PASSWORD, WRONG};
 
-const WRONG: &str = "wrong-horse-battery";
 const CLIENTS: [&str; 8] =
     ["local", "local_async", "local_batch", "local_subset", "runner", "runner_async", "wheel", "wheel_async"];
 
@@ -109,7 +108,7 @@ fn refuse_everywhere(api: &Api, name: &str, token: &str) {
 }
 
 fn start(settings: &str) -> Api {
-    Api::start_with(&CLIENTS, settings, "trusted_proxies: [127.0.0.1]")
+    Api::start_as(settings, ", trusted_proxies: [127.0.0.1]")
 }
 
 /// Returns the number of jobs, runs and calls of the wheel since `events` began, without one that this starts at the end.
@@ -363,7 +362,7 @@ fn cve_2022_22967_a_locked_account_is_refused() {
     if let Err(error) = std::fs::write(&path, lines("pam_permit.so")) {
         panic!("PAM cannot be tested: {}: {error}; run this as root, or set BRINE_TEST_WITHOUT_PAM=1", path.display());
     }
-    let api = Api::start_with(&CLIENTS, &format!("auth.pam.service: {service}"), "trusted_proxies: [127.0.0.1]");
+    let api = start(&format!("auth.pam.service: {service}"));
     let config_file = api.master.path("conf/master");
     let config = std::fs::read_to_string(&config_file).expect("our own file");
     let config = config.replace("external_auth: {", "external_auth: {pam: {daemon: ['.*']}, ");
