@@ -140,9 +140,9 @@ impl Streams {
             None => {}
             Some(Ok(seq)) => self.replay(id, view, &subject, seq.min(self.at)).await?,
             Some(Err(())) => {
-                self.lost(id, view, &subject, None).await?;
                 let (oldest, _) = self.nodes.ring.after(0, 1);
                 let before = oldest.first().map_or(self.at, |oldest| oldest.seq - 1).min(self.at);
+                self.lost(id, view, &subject, (before, None)).await?;
                 self.replay(id, view, &subject, before).await?;
             }
         }
@@ -198,11 +198,11 @@ impl Streams {
             let at = self.at;
             let events: Vec<_> = events.into_iter().take_while(|event| event.seq <= at).collect();
             if events.is_empty() {
-                return self.lost(id, view, subject, Some(self.at - seq)).await;
+                return self.lost(id, view, subject, (self.at, Some(self.at - seq))).await;
             }
             for event in events {
                 if event.seq > seq + 1 {
-                    self.lost(id, view, subject, Some(event.seq - seq - 1)).await?;
+                    self.lost(id, view, subject, (event.seq - 1, Some(event.seq - seq - 1))).await?;
                 }
                 seq = event.seq;
                 let is_meant = subject.as_ref().is_none_or(|subject| *subject == event.subject);
@@ -217,9 +217,15 @@ impl Streams {
     }
 
     /// Says what one stream lost. Who follows a job gets its returns from the job store instead.
-    async fn lost(&self, id: u64, view: u64, subject: &Option<Subject>, count: Option<u64>) -> Result<(), Gone> {
+    async fn lost(
+        &self,
+        id: u64,
+        view: u64,
+        subject: &Option<Subject>,
+        (seq, count): (u64, Option<u64>),
+    ) -> Result<(), Gone> {
         match subject {
-            None => self.send(ToNode::Lost { seq: self.at, stream: Some(id), count }).await,
+            None => self.send(ToNode::Lost { seq, stream: Some(id), count }).await,
             Some(subject) => self.recover(id, view, subject).await,
         }
     }
