@@ -24,5 +24,6 @@ pub mod problem;
 pub mod router;
 pub mod settings;
 pub mod state;
+pub mod watchers;
 
 pub use daemon::ApiDaemon;

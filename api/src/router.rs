@@ -9,7 +9,7 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 
-use crate::paths::{lowstate, session};
+use crate::paths::{events, hook, lowstate, session};
 use crate::problem::Problem;
 use crate::state::Api;
 
@@ -23,6 +23,10 @@ pub fn router(api: Arc<Api>) -> Router {
         .route("/login", get(session::ask).post(session::log_in))
         .route("/logout", post(session::log_out))
         .route("/run", post(lowstate::run))
+        .route("/events", get(events::events))
+        .route("/ws", get(events::ws))
+        .route("/hook", post(hook::plain))
+        .route("/hook/{*tag}", post(hook::tagged))
         .fallback(|| async { Problem::new(StatusCode::NOT_FOUND, "The path was not found.") })
         .method_not_allowed_fallback(|| async {
             Problem::new(StatusCode::METHOD_NOT_ALLOWED, "Specified method is invalid for this resource.")

@@ -13,6 +13,7 @@ use crate::chunk::Client;
 use crate::credentials;
 use crate::link::{Caller, Link};
 use crate::problem::Problem;
+use crate::watchers::Watchers;
 
 /// The extractor of what all requests share.
 pub type Shared = State<Arc<Api>>;
@@ -24,6 +25,8 @@ pub struct Api {
     pub link: Arc<dyn Link>,
     /// Whether callers reach it over TLS.
     pub tls: bool,
+    /// The watchers for streams of events.
+    pub watchers: Watchers,
     live: RwLock<Arc<Live>>,
 }
 
@@ -41,7 +44,7 @@ pub struct Live {
 impl Api {
     /// With these settings.
     pub fn new(link: Arc<dyn Link>, tls: bool, live: Live) -> Self {
-        Self { link, tls, live: RwLock::new(Arc::new(live)) }
+        Self { link, tls, watchers: Watchers::default(), live: RwLock::new(Arc::new(live)) }
     }
 
     /// Applies other settings.

@@ -193,8 +193,7 @@ impl Connection {
             if state.out.is_none() {
                 return Err(LinkError::Away);
             }
-            let message =
-                state.streams.add(id, Stream { token: caller.token.secret().clone(), at: after, kind });
+            let message = state.streams.add(id, Stream { token: caller.token.secret().clone(), at: after, kind });
             state.send(message);
         }
         let shared = Arc::clone(&self.shared);

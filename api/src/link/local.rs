@@ -38,12 +38,7 @@ impl LocalLink {
     }
 
     /// Returns also a place before the events of what was asked.
-    async fn ask_and_place(
-        &self,
-        load: Value,
-        from: IpAddr,
-        timeout: Duration,
-    ) -> Result<(Value, Cursor), LinkError> {
+    async fn ask_and_place(&self, load: Value, from: IpAddr, timeout: Duration) -> Result<(Value, Cursor), LinkError> {
         let (reply, before) = self.connection.request(Envelope::clear(load).encode(), from, timeout).await?;
         let reply = request::decode(&reply)?;
         if let Some(seconds) = reply.get("error").and_then(|error| error.get("retry_after")?.as_f64()) {

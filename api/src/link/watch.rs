@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use brine_protocol::event::Event;
 use brine_protocol::nodes::Cursor;
 use brine_protocol::value;
+use bytes::Bytes;
 use serde_json::json;
 use tokio::sync::Notify;
 
@@ -23,7 +24,7 @@ pub struct Shown {
     pub tag: String,
     /// `{"data": …, "tag": …}`, in one line.
     pub json: String,
-    sse: OnceLock<Arc<str>>,
+    sse: OnceLock<Bytes>,
 }
 
 impl Shown {
@@ -34,8 +35,8 @@ impl Shown {
     }
 
     /// The event as server-sent events have it, as `render` makes it at the first call.
-    pub fn sse(&self, render: impl FnOnce(&Self) -> String) -> &Arc<str> {
-        self.sse.get_or_init(|| render(self).into())
+    pub fn sse(&self, render: impl FnOnce(&Self) -> String) -> Bytes {
+        self.sse.get_or_init(|| render(self).into()).clone()
     }
 }
 

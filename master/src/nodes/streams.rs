@@ -250,8 +250,7 @@ impl Streams {
     }
 
     async fn pass_on(&mut self, event: &RingEvent) -> Result<(), Gone> {
-        let watching: Vec<u64> =
-            self.views.iter().filter(|(_, view)| view.watchers > 0).map(|(id, _)| *id).collect();
+        let watching: Vec<u64> = self.views.iter().filter(|(_, view)| view.watchers > 0).map(|(id, _)| *id).collect();
         let mut views = Vec::new();
         for view in watching {
             if self.sees(view, event).await {
@@ -285,11 +284,8 @@ impl Streams {
         if self.views.values().any(|view| view.watchers > 0) {
             self.send(ToNode::Lost { seq, stream: None, count }).await?;
         }
-        let follows: Vec<(u64, u64, Subject)> = self
-            .streams
-            .iter()
-            .filter_map(|(id, stream)| Some((*id, stream.view, stream.follows.clone()?)))
-            .collect();
+        let follows: Vec<(u64, u64, Subject)> =
+            self.streams.iter().filter_map(|(id, stream)| Some((*id, stream.view, stream.follows.clone()?))).collect();
         for (id, view, subject) in follows {
             self.recover(id, view, &subject).await?;
         }
@@ -406,5 +402,8 @@ fn of_job(jid: &Jid, ret: &JobReturn) -> Event {
 /// The event of a run's result in the job store.
 fn of_run(jid: &Jid, ret: &JobReturn) -> Event {
     let mut load = ret.load();
-    Event { tag: format!("salt/run/{jid}/ret"), data: load.remove("return").unwrap_or_else(brine_protocol::value::empty_map) }
+    Event {
+        tag: format!("salt/run/{jid}/ret"),
+        data: load.remove("return").unwrap_or_else(brine_protocol::value::empty_map),
+    }
 }

@@ -144,7 +144,8 @@ async fn work(auths: Arc<Auths>, known: bool, first: InLine) {
         if !reply.is_gone() {
             let _timed = auths.timings.during("_auth");
             let origin = reply.peer().address.and_then(|peer| Address::Network(peer.ip().to_canonical()).origin());
-            let answer = guarded(&auths.refusals, || super::sender(&reply), auths.auth.answer(&load, version, origin)).await;
+            let answer =
+                guarded(&auths.refusals, || super::sender(&reply), auths.auth.answer(&load, version, origin)).await;
             let _ = reply.send(answer.map_or_else(|refusal| refusal, Into::into)).await;
         }
         drop(place);

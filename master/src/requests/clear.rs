@@ -158,12 +158,14 @@ impl Clear {
         };
         let admitting = async {
             Ok(match what {
-                Asks::MkToken => Admitted::Answered(match (handlers.admission.mk_token(&claim).await, reply.is_node()) {
-                    (Ok(data), _) => data,
-                    (Err(Denied { wait: Some(wait), message, .. }), true) => too_many(&message, wait),
-                    // An empty text, as Salt answers.
-                    (Err(_), _) => Value::from(""),
-                }),
+                Asks::MkToken => {
+                    Admitted::Answered(match (handlers.admission.mk_token(&claim).await, reply.is_node()) {
+                        (Ok(data), _) => data,
+                        (Err(Denied { wait: Some(wait), message, .. }), true) => too_many(&message, wait),
+                        // An empty text, as Salt answers.
+                        (Err(_), _) => Value::from(""),
+                    })
+                }
                 _ => match handlers.admission.admit(&claim, Command::Caller(what).name()).await {
                     Ok(caller) => Admitted::As(caller),
                     Err(denied) => Admitted::Answered(refused(&handlers.dispatcher, what, &payload, &head, &denied)),

@@ -133,7 +133,8 @@ impl Server {
         let serving = requests::serve(Arc::clone(&master.handlers), router, stop.clone(), GRACE);
         let serving = tokio::spawn(serving);
         let profiling = Arc::new(Semaphore::new(1));
-        let server = Self { requests, publish, master, nodes, publisher, stop, serving, maintaining, profiling, _pid: pid };
+        let server =
+            Self { requests, publish, master, nodes, publisher, stop, serving, maintaining, profiling, _pid: pid };
         tracing::info!("salt-master {} {}", env!("CARGO_PKG_VERSION"), server.status());
         Ok(server)
     }

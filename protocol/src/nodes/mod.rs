@@ -334,7 +334,8 @@ mod tests {
         assert_eq!(ToMaster::decode(&ended), Err(NoMessage));
         let request = |address: &str| encode(0, [1.into(), address.into(), Value::Binary(Vec::new())]);
         assert!(ToMaster::decode(&request("192.0.2.7")).is_ok());
-        for wrong in [request("local"), request(""), encode(4, [1.into(), 2.into()]), encode(9, [1.into()]), vec![0x90]] {
+        for wrong in [request("local"), request(""), encode(4, [1.into(), 2.into()]), encode(9, [1.into()]), vec![0x90]]
+        {
             assert_eq!(ToMaster::decode(&wrong), Err(NoMessage), "{wrong:?}");
         }
     }

@@ -107,11 +107,7 @@ impl Logins {
 
     /// Runs `check` when the log-in's turn comes and returns its result. The error is the reason for a refusal without
     /// a check.
-    pub(super) async fn attempt(
-        &self,
-        attempt: Attempt<'_>,
-        check: impl Future<Output = bool>,
-    ) -> Result<bool, Held> {
+    pub(super) async fn attempt(&self, attempt: Attempt<'_>, check: impl Future<Output = bool>) -> Result<bool, Held> {
         let refused = |from| {
             let wait = self.failures().refused_for(from, Instant::now());
             Held { why: "too many log-ins of this address failed; it has to wait", wait }
