@@ -141,7 +141,7 @@ install: ## build for release and install under PREFIX (default /usr/local)
 	  echo "COMPLETE=fish $$program | source" >$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/$$program.fish || exit 1; \
 	done
 	install -d $(DESTDIR)$(UNITS)
-	for unit in salt-master.service salt-minion.service salt-minion@.service; do \
+	for unit in salt-master.service salt-api.service salt-minion.service salt-minion@.service; do \
 	  sed 's|@PREFIX@|$(PREFIX)|' pkg/$$unit >$(DESTDIR)$(UNITS)/$$unit || exit 1; \
 	done
 	install -m 644 client/python/brine.py $(DESTDIR)$(PREFIX)/lib/brine/python

@@ -11,11 +11,18 @@ use bytes::Bytes;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 
 use crate::problem::Problem;
+use crate::work;
 
 /// Upper bound on the bytes of a body.
 pub const BODY_MAX: usize = 1 << 20;
 /// The type of a form.
 const FORM: &str = "application/x-www-form-urlencoded";
+/// Upper bound on the values of a body: each takes far more memory than its text.
+const VALUES_MAX: usize = 65_536;
+/// Upper bound on the entries of a map, which are searched one after the other.
+const ENTRIES_MAX: usize = 1_024;
+/// Upper bound on nesting.
+const DEPTH_MAX: usize = 64;
 /// Time for a body.
 const BODY_TIME: Duration = Duration::from_secs(30);
 
@@ -57,6 +64,7 @@ async fn bytes(headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {
     match tokio::time::timeout(BODY_TIME, Limited::new(body, BODY_MAX).collect()).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
+        Ok(Err(error)) if work::is_busy(&*error) => Err(Problem::busy()),
         Ok(Err(_)) => Err(Problem::bad("The body did not come whole")),
         Err(_) => Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "The body did not come in time")),
     }
@@ -75,6 +83,7 @@ fn parse(media: &str, bytes: &[u8]) -> Result<Value, Problem> {
             if bytes.is_empty() {
                 return Ok(value::empty_map());
             }
+            bound_json(bytes)?;
             let json = serde_json::from_slice(bytes).map_err(|_| Problem::bad("Invalid JSON document"))?;
             value::from_json(&json)
         }
@@ -82,7 +91,47 @@ fn parse(media: &str, bytes: &[u8]) -> Result<Value, Problem> {
         "" | FORM => form(bytes)?,
         _ => return Err(Problem::new(StatusCode::NOT_ACCEPTABLE, "Content type not supported")),
     };
+    bound(&parsed, &mut 0, 0)?;
     Ok(if parsed.is_nil() { value::empty_map() } else { parsed })
+}
+
+/// Refuses JSON that would take much memory, before it takes it.
+fn bound_json(bytes: &[u8]) -> Result<(), Problem> {
+    let (mut values, mut in_text, mut escaped) = (1, false, false);
+    for byte in bytes {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = in_text,
+            b'"' => in_text = !in_text,
+            b',' | b':' | b'[' | b'{' if !in_text => values += 1,
+            _ => {}
+        }
+    }
+    // Each entry of a map counts twice here, by its comma and its colon.
+    if values > 2 * VALUES_MAX { Err(too_complex()) } else { Ok(()) }
+}
+
+/// Refuses what would take much time or memory later on.
+fn bound(value: &Value, values: &mut usize, depth: usize) -> Result<(), Problem> {
+    *values += 1;
+    if *values > VALUES_MAX || depth > DEPTH_MAX {
+        return Err(too_complex());
+    }
+    match value {
+        Value::Array(items) => items.iter().try_for_each(|item| bound(item, values, depth + 1)),
+        Value::Map(entries) if entries.len() > ENTRIES_MAX => Err(too_complex()),
+        Value::Map(entries) => entries.iter().try_for_each(|(key, value)| {
+            bound(key, &mut 0, depth + 1)?;
+            bound(value, values, depth + 1)
+        }),
+        _ => Ok(()),
+    }
+}
+
+fn too_complex() -> Problem {
+    Problem::bad(format!(
+        "A body has at most {VALUES_MAX} values, {ENTRIES_MAX} in a map, and {DEPTH_MAX} of them in one another"
+    ))
 }
 
 /// A form: a key that repeats is a list; `kwarg` and `full_return` are YAML, as the rest of a chunk is text. (`arg` is
@@ -98,6 +147,9 @@ fn form(bytes: &[u8]) -> Result<Value, Problem> {
             Some(Value::Array(items)) if key != "kwarg" => items.push(item),
             Some(first) => *first = Value::Array(vec![std::mem::replace(first, Value::Nil), item]),
             None => map.insert(&key, item),
+        }
+        if map.entries().is_some_and(|entries| entries.len() > ENTRIES_MAX) {
+            return Err(too_complex());
         }
     }
     Ok(map)
@@ -132,10 +184,50 @@ mod tests {
             assert_eq!(read(media, "{}"), Err(406), "{media}");
         }
         let deep = "[".repeat(100_000);
+        let nested = |levels: usize| format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
+        for media in ["application/json", "text/yaml"] {
+            assert!(read(media, &nested(DEPTH_MAX)).is_ok(), "{media}");
+            assert_eq!(read(media, &nested(DEPTH_MAX + 1)), Err(400), "{media}");
+        }
         for (media, text) in
             [("application/json", "{"), ("text/yaml", "{"), ("", "kwarg=%7B"), ("application/json", &deep)]
         {
             assert_eq!(read(media, text), Err(400), "{media}");
         }
+    }
+
+    /// Each of these has less than a MiB, and would otherwise take seconds or a hundred times its size.
+    #[test]
+    fn bombs_are_refused_at_once() {
+        let list = |count: usize| format!("[{}]", vec!["0"; count].join(","));
+        let keys = |count: usize| (0..count).map(|n| format!("\"{n}\":0")).collect::<Vec<_>>().join(",");
+        let form = |count: usize| (0..count).map(|n| format!("{n}=&")).collect::<String>();
+        let alias = "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b]\n\
+                     d: &d [*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d]\nf: [*e,*e,*e,*e,*e,*e,*e,*e]";
+        let status = |media: &str, text: &str| {
+            assert!(text.len() < BODY_MAX, "{} bytes", text.len());
+            let began = std::time::Instant::now();
+            let status = parse(media, text.as_bytes()).map_err(|problem| problem.status().as_u16()).err();
+            assert!(began.elapsed() < Duration::from_secs(5), "{media} takes {:?}", began.elapsed());
+            status
+        };
+        for media in ["application/json", "text/yaml"] {
+            assert_eq!(status(media, &list(VALUES_MAX - 1)), None, "{media}");
+            assert_eq!(status(media, &list(VALUES_MAX)), Some(400), "{media}");
+            assert_eq!(status(media, &list(250_000)), Some(400), "{media}");
+            assert_eq!(status(media, &"[".repeat(1_000_000)), Some(400), "{media}");
+            assert_eq!(status(media, &"{\"a\":".repeat(200_000)), Some(400), "{media}");
+            assert_eq!(status(media, &format!("{{{}}}", keys(ENTRIES_MAX))), None, "{media}");
+            assert_eq!(status(media, &format!("{{{}}}", keys(ENTRIES_MAX + 1))), Some(400), "{media}");
+            assert_eq!(status(media, &format!("{{{}}}", keys(80_000))), Some(400), "{media}");
+        }
+        assert_eq!(status("application/json", &format!("[\"{}\"]", ",[{:".repeat(100_000))), None, "one text");
+        assert_eq!(status("application/json", &format!("[\"\\\"{}\"]", ",".repeat(200_000))), None, "one text");
+        assert_eq!(status("text/yaml", alias), Some(400), "a billion laughs");
+        assert_eq!(status("", &form(ENTRIES_MAX)), None);
+        assert_eq!(status("", &form(100_000)), Some(400));
+        assert_eq!(status("", &"arg=&".repeat(VALUES_MAX - 2)), None);
+        assert_eq!(status("", &"arg=&".repeat(200_000)), Some(400));
+        assert_eq!(status("", &format!("kwarg={}", "%5B".repeat(100_000))), Some(400));
     }
 }

@@ -1,10 +1,11 @@
 //! The caller's token: in a header, or in the cookie that the log-in set.
 
 use axum::http::header::{AUTHORIZATION, COOKIE, HOST, ORIGIN};
-use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::http::{HeaderMap, HeaderName, StatusCode};
 use brine_protocol::secret::Secret;
 
 use crate::problem::Problem;
+use crate::rules::{self, Rules, Trust};
 
 /// Name of the cookie.
 pub const COOKIE_NAME: &str = "session_id";
@@ -42,13 +43,13 @@ pub fn are_given(headers: &HeaderMap) -> bool {
 /// that is there counts, even if it is wrong and another would be right.
 ///
 /// # Errors
-/// When there is none, or it cannot be a token, or another site's page sent the cookie.
-pub fn token(headers: &HeaderMap) -> Result<Token, Problem> {
-    if let Some(token) = headers.get(TOKEN_HEADER) {
-        return Token::parse(token.to_str().unwrap_or_default());
+/// When there is none, or it cannot be a token, or there are two, or another site's page sent the cookie.
+pub fn token(headers: &HeaderMap, rules: &Rules, tls: bool) -> Result<Token, Problem> {
+    if headers.contains_key(TOKEN_HEADER) {
+        return Token::parse(only(headers, &HeaderName::from_static(TOKEN_HEADER)).unwrap_or_default());
     }
-    if let Some(authorization) = headers.get(AUTHORIZATION) {
-        let text = authorization.to_str().unwrap_or_default();
+    if headers.contains_key(AUTHORIZATION) {
+        let text = only(headers, &AUTHORIZATION).unwrap_or_default();
         let (scheme, token) = text.split_once(' ').unwrap_or((text, ""));
         return if scheme.eq_ignore_ascii_case("bearer") {
             Token::parse(token.trim())
@@ -56,40 +57,78 @@ pub fn token(headers: &HeaderMap) -> Result<Token, Problem> {
             Err(Problem::unauthorized())
         };
     }
-    let cookie = cookie(headers).ok_or_else(Problem::unauthorized)?;
-    if is_foreign(headers) {
+    let cookie = cookie(headers).filter(|_| rules.sessions).ok_or_else(Problem::unauthorized)?;
+    if is_foreign(headers, rules, tls) {
         let why = "The session's cookie does not count in a request that another site's page sent";
         return Err(Problem::new(StatusCode::FORBIDDEN, why));
     }
     Token::parse(cookie)
 }
 
-fn cookie(headers: &HeaderMap) -> Option<&str> {
-    let lines = headers.get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
-    let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.find(|(name, _)| *name == COOKIE_NAME).map(|(_, value)| value.trim_matches('"'))
+/// The text of a header that is there once. None if it is there twice, as which one counts differs from reader to reader.
+fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    let mut values = headers.get_all(name).iter();
+    let value = values.next()?.to_str().ok()?;
+    values.next().is_none().then_some(value)
 }
 
-/// Whether a browser sent this for a page of another site. Programs other than browsers send neither header.
-fn is_foreign(headers: &HeaderMap) -> bool {
-    let site = headers.get("sec-fetch-site").map(|site| site.as_bytes());
-    if site.is_some_and(|site| !matches!(site, b"same-origin" | b"none")) {
-        return true;
+/// The token of the cookie. Of two different ones another site's page may have set one (for a parent domain): then it is
+/// the empty text, which is no token.
+fn cookie(headers: &HeaderMap) -> Option<&str> {
+    let lines = headers.get_all(COOKIE).iter().map(|line| line.to_str().unwrap_or_default());
+    let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    let mut tokens = pairs.filter(|(name, _)| *name == COOKIE_NAME).map(|(_, value)| value.trim_matches('"'));
+    let first = tokens.next()?;
+    Some(if tokens.all(|token| token == first) { first } else { "" })
+}
+
+/// Whether a browser sent this for a page of another site that `cors_origins` does not name. Programs other than browsers
+/// send neither `Origin` nor `Sec-Fetch-Site`.
+pub fn is_foreign(headers: &HeaderMap, rules: &Rules, tls: bool) -> bool {
+    if headers.contains_key(ORIGIN) {
+        let Some(origin) = only(headers, &ORIGIN) else { return true };
+        if rules.origins.trust(origin) == Trust::Full {
+            return false;
+        }
+        if !is_own(origin, only(headers, &HOST), tls) {
+            return true;
+        }
     }
-    let Some(origin) = headers.get(ORIGIN) else { return false };
-    let host = headers.get(HOST).and_then(|host| host.to_str().ok());
-    let origin = origin.to_str().ok().and_then(|origin| origin.parse::<Uri>().ok());
-    let authority = origin.as_ref().and_then(Uri::authority).map(|authority| authority.as_str());
-    !matches!((authority, host), (Some(origin), Some(host)) if origin.eq_ignore_ascii_case(host))
+    let site = HeaderName::from_static("sec-fetch-site");
+    headers.contains_key(&site) && !matches!(only(headers, &site), Some("same-origin" | "none"))
+}
+
+/// Whether an origin is that of the request's own host. Behind a proxy its scheme cannot be known; under TLS it can.
+fn is_own(text: &str, own: Option<&str>, tls: bool) -> bool {
+    let origin = rules::origin(text);
+    let Some((scheme, authority)) = origin.as_deref().and_then(|origin| origin.split_once("://")) else { return false };
+    (scheme == "https" || !tls) && own.and_then(|host| rules::host(host, scheme)).as_deref() == Some(authority)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use brine_protocol::config::{Config, Role};
+
     use super::*;
 
-    fn found(headers: &[(&'static str, &str)]) -> Result<String, u16> {
+    type Headers<'a> = &'a [(&'static str, &'a str)];
+
+    fn rules(yaml: &str) -> Rules {
+        let yaml = format!("rest_cherrypy: {{{yaml}}}");
+        Rules::from_config(&Config::from_yaml(&yaml, Path::new("/etc/salt/master"), Role::Master).unwrap()).unwrap()
+    }
+
+    fn found_with(yaml: &str, tls: bool, headers: Headers<'_>) -> Result<String, u16> {
         let headers = headers.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
-        token(&headers).map(|token| token.secret().expose().clone()).map_err(|problem| problem.status().as_u16())
+        token(&headers, &rules(yaml), tls)
+            .map(|token| token.secret().expose().clone())
+            .map_err(|problem| problem.status().as_u16())
+    }
+
+    fn found(headers: Headers<'_>) -> Result<String, u16> {
+        found_with("", false, headers)
     }
 
     #[test]
@@ -101,6 +140,9 @@ mod tests {
         );
         assert_eq!(found(&[("authorization", "bearer  b2"), ("cookie", "session_id=c3")]), ok("b2"));
         assert_eq!(found(&[("cookie", "x=1; session_id=c3; y=2")]), ok("c3"));
+        // HTTP/2 may send each cookie in a line of its own.
+        assert_eq!(found(&[("cookie", "x=1"), ("cookie", "session_id=c3")]), ok("c3"));
+        assert_eq!(found(&[("cookie", "session_id=c3"), ("cookie", "session_id=c3")]), ok("c3"));
         assert_eq!(found(&[("x-auth-token", ""), ("cookie", "session_id=c3")]), Err(401));
         assert_eq!(found(&[("authorization", "Basic b2"), ("cookie", "session_id=c3")]), Err(401));
         for wrong in ["", "auto", "xyz", "a1 ", "../a1", "a1/b2", "0xa1", "-1", &"a".repeat(129)] {
@@ -109,25 +151,114 @@ mod tests {
         assert_eq!(found(&[]), Err(401));
     }
 
+    /// Of two, readers differ in which one counts.
+    #[test]
+    fn two_credentials_are_none() {
+        for two in [
+            &[("x-auth-token", "a1"), ("x-auth-token", "a1")][..],
+            &[("x-auth-token", "a1"), ("x-auth-token", "")],
+            &[("authorization", "Bearer a1"), ("authorization", "Bearer b2")],
+            &[("cookie", "session_id=a1; session_id=b2")],
+            &[("cookie", "session_id=a1"), ("cookie", "session_id=b2")],
+        ] {
+            assert_eq!(found(two), Err(401), "{two:?}");
+        }
+    }
+
     #[test]
     fn another_sites_page_has_no_use_of_the_cookie() {
-        let with = |name: &'static str, value: &str| {
-            found(&[("host", "api.example:8000"), ("cookie", "session_id=c3"), (name, value)]).err()
+        let with = |host: &str, more: Headers<'_>| {
+            let mut headers = vec![("host", host), ("cookie", "session_id=c3")];
+            headers.extend(more);
+            found(&headers).err()
         };
-        for own in
-            [("origin", "https://api.example:8000"), ("sec-fetch-site", "same-origin"), ("sec-fetch-site", "none")]
-        {
-            assert_eq!(with(own.0, own.1), None, "{own:?}");
+        let host = "api.example:8000";
+        for own in [
+            &[("origin", "https://api.example:8000")][..],
+            &[("origin", "http://API.example:8000")],
+            &[("sec-fetch-site", "same-origin")],
+            &[("sec-fetch-site", "none")],
+            &[("origin", "https://api.example:8000"), ("sec-fetch-site", "same-origin")],
+        ] {
+            assert_eq!(with(host, own), None, "{own:?}");
         }
         for foreign in [
-            ("origin", "https://evil.example"),
-            ("origin", "https://api.example"),
-            ("origin", "null"),
-            ("sec-fetch-site", "cross-site"),
-            ("sec-fetch-site", "same-site"),
+            &[("origin", "https://evil.example")][..],
+            &[("origin", "https://api.example")],
+            &[("origin", "https://api.example:8001")],
+            &[("origin", "https://api.example:8000.evil.example")],
+            &[("origin", "https://evil.example?api.example:8000")],
+            &[("origin", "https://api.example:8000@evil.example")],
+            &[("origin", "https://evil@api.example:8000")],
+            &[("origin", "https://api.example.:8000")],
+            &[("origin", "null")],
+            &[("origin", "")],
+            &[("origin", "api.example:8000")],
+            &[("origin", "ftp://api.example:8000")],
+            &[("origin", "https://api.example:8000, https://evil.example")],
+            &[("origin", "https://api.example:8000"), ("origin", "https://evil.example")],
+            &[("origin", "https://api.example:8000"), ("origin", "https://api.example:8000")],
+            &[("sec-fetch-site", "cross-site")],
+            &[("sec-fetch-site", "same-site")],
+            &[("sec-fetch-site", "same-origin, cross-site")],
+            &[("sec-fetch-site", "same-origin"), ("sec-fetch-site", "cross-site")],
+            &[("sec-fetch-site", "Same-Origin")],
+            &[("sec-fetch-site", "")],
+            &[("origin", "https://api.example:8000"), ("sec-fetch-site", "cross-site")],
+            &[("origin", "https://evil.example"), ("sec-fetch-site", "same-origin")],
+            // The host is the request's own, whatever proxies' headers say.
+            &[("origin", "https://evil.example"), ("x-forwarded-host", "evil.example")],
+            &[("origin", "https://evil.example"), ("host", "evil.example")],
         ] {
-            assert_eq!(with(foreign.0, foreign.1), Some(403), "{foreign:?}");
+            assert_eq!(with(host, foreign), Some(403), "{foreign:?}");
         }
+        for (host, origin, is_own) in [
+            ("api.example", "https://api.example:443", true),
+            ("api.example:443", "https://api.example", true),
+            ("api.example:80", "http://api.example", true),
+            ("api.example:443", "http://api.example", false),
+            ("[2001:DB8::1]:8000", "http://[2001:db8::1]:8000", true),
+            ("[2001:db8::1]", "http://[2001:db8::2]", false),
+            ("[2001:db8::1]:8000", "http://[2001:db8::1]", false),
+            ("", "http://", false),
+            ("@", "http://@", false),
+        ] {
+            assert_eq!(with(host, &[("origin", origin)]).is_none(), is_own, "{host} {origin}");
+        }
+        assert_eq!(found(&[("cookie", "session_id=c3"), ("origin", "http://api.example")]), Err(403), "no Host");
         assert_eq!(found(&[("x-auth-token", "a1"), ("origin", "https://evil.example")]), Ok("a1".to_owned()));
+    }
+
+    /// Under TLS, a page that came without it was perhaps changed on its way.
+    #[test]
+    fn under_tls_a_page_without_it_is_foreign() {
+        let with = |tls, origin| {
+            found_with("", tls, &[("host", "api.example:8000"), ("cookie", "session_id=c3"), ("origin", origin)]).err()
+        };
+        assert_eq!(with(true, "https://api.example:8000"), None);
+        assert_eq!(with(true, "http://api.example:8000"), Some(403));
+        assert_eq!(with(false, "http://api.example:8000"), None);
+    }
+
+    #[test]
+    fn a_named_origin_has_use_of_the_cookie_and_a_star_has_not() {
+        let with = |yaml: &str| {
+            let headers = [
+                ("host", "api.example"),
+                ("cookie", "session_id=c3"),
+                ("origin", "https://console.example"),
+                ("sec-fetch-site", "cross-site"),
+            ];
+            found_with(yaml, true, &headers).err()
+        };
+        assert_eq!(with("cors_origins: ['https://console.example']"), None);
+        assert_eq!(with("cors_origins: ['*']"), Some(403));
+        assert_eq!(with("cors_origins: ['https://other.example']"), Some(403));
+    }
+
+    #[test]
+    fn without_sessions_the_cookie_does_not_count() {
+        assert_eq!(found_with("enable_sessions: False", false, &[("cookie", "session_id=c3")]), Err(401));
+        assert_eq!(found_with("enable_sessions: False", false, &[("x-auth-token", "c3")]), Ok("c3".to_owned()));
     }
 }

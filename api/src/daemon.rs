@@ -14,10 +14,10 @@ use tokio::net::TcpListener;
 
 use crate::chunk::Client;
 use crate::link::LocalLink;
-use crate::listen::{Server, Tls};
-use crate::router;
+use crate::listen::Server;
 use crate::settings::{self, ApiOpts};
 use crate::state::{Api, Live};
+use crate::tls::Tls;
 
 /// The program salt-api.
 #[derive(Debug)]
@@ -69,7 +69,7 @@ impl run::Daemon for ApiDaemon {
         })?;
         let link = Arc::new(LocalLink::new(opts.master.clone()));
         let api = Arc::new(Api::new(link, tls.is_some(), live(&opts)));
-        let server = Server::start(listener, tls.clone(), router::router(Arc::clone(&api)));
+        let server = Server::start(listener, tls.clone(), Arc::clone(&api));
         let scheme = if tls.is_some() { "https" } else { "http" };
         tracing::info!("answering at {scheme}://{address}");
         if !opts.unknown_clients.is_empty() {
@@ -84,7 +84,12 @@ impl run::Daemon for ApiDaemon {
 }
 
 fn live(opts: &ApiOpts) -> Live {
-    Live { clients: opts.clients.clone(), groups: opts.groups.clone(), rest_timeout: opts.rest_timeout }
+    Live {
+        clients: opts.clients.clone(),
+        rules: opts.rules.clone(),
+        groups: opts.groups.clone(),
+        rest_timeout: opts.rest_timeout,
+    }
 }
 
 struct RunningApi {

@@ -1,8 +1,11 @@
 //! salt-api: Salt's REST interface, a process of its own in front of a master.
 //!
-//! - [`daemon`]: the process · [`settings`]: its settings · [`listen`]: connections, with TLS
-//! - [`router`]: the table of paths · [`paths`]: their answers · [`state`]: what all requests share · [`address`]: where they come from
+//! - [`daemon`]: the process · [`settings`]: its settings
+//! - [`router`]: the table of paths · [`paths`]: their answers · [`state`]: what all requests share
 //! - [`chunk`]: calls, checked before one of them runs · [`call`]: runs them
+//! - [`guard`]: what each request passes first · [`address`]: where it comes from · [`rules`]: who may speak · [`cors`]: other sites' pages
+//! - [`work`]: how many requests there may be · [`places`]: bounds in all and of one address
+//! - [`listen`]: connections: [`tls`], [`stream`], [`traffic`]
 //! - [`body`]: what comes in · [`answer`]: what goes out · [`problem`]: refusals · [`credentials`]: the caller's token
 //! - [`link`]: the way to the master
 //!
@@ -15,15 +18,23 @@ pub mod answer;
 pub mod body;
 pub mod call;
 pub mod chunk;
+pub mod cors;
 pub mod credentials;
 pub mod daemon;
+pub mod guard;
 pub mod link;
 pub mod listen;
 pub mod paths;
+pub mod places;
 pub mod problem;
 pub mod router;
+pub mod rules;
 pub mod settings;
 pub mod state;
+pub mod stream;
+pub mod tls;
+pub mod traffic;
 pub mod watchers;
+pub mod work;
 
 pub use daemon::ApiDaemon;

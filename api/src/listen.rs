@@ -1,122 +1,82 @@
 //! Connections: accepted up to a bound, with TLS, and with a time for each step that a stranger can draw out.
 
+use std::convert::Infallible;
 use std::io;
-use std::path::Path;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
 use hyper::body::Incoming;
-use hyper::server::conn::http1;
+use hyper::server::conn::{http1, http2};
 use hyper::service::{Service as _, service_fn};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::pem::PemObject as _;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tokio_rustls::rustls::{self, ServerConfig};
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::address::ClientAddress;
-use crate::router::without_slash;
-use crate::settings::TlsFiles;
+use crate::address::PeerAddress;
+use crate::places::{Places, counted};
+use crate::router::{self, without_slash};
+use crate::state::Api;
+use crate::stream::Stream;
+use crate::tls::{HTTP2, Tls};
+use crate::traffic::{Check, HEAD_TIME, Traffic};
 
 /// Upper bound on connections. A further one waits in the system's queue.
 const CONNECTIONS_MAX: usize = 10_000;
-/// Time for the handshake of TLS.
-const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
-/// Time for the head of a request, from accept or from the end of the request before.
-const HEAD_TIME: Duration = Duration::from_secs(10);
+/// Upper bound on the connections of one address. A further one is closed.
+const CONNECTIONS_OF_ONE: usize = 256;
 /// Upper bound on the bytes of a request's head.
 const HEAD_MAX: usize = 16 << 10;
-/// Upper bound on the bytes of a file of certificates or keys.
-const PEM_MAX: u64 = 1 << 20;
 /// The pause after an error of accept, such as too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Time that requests under way have when the process ends.
 const END_TIME: Duration = Duration::from_secs(5);
 
-/// TLS, with certificates that can be replaced.
-#[derive(Debug)]
-pub struct Tls(RwLock<Arc<ServerConfig>>);
-
-impl Tls {
-    /// Reads the certificates.
-    ///
-    /// # Errors
-    /// One line, when they cannot be used.
-    pub fn read(files: &TlsFiles) -> Result<Self, String> {
-        server_config(files).map(|config| Self(RwLock::new(config)))
-    }
-
-    /// Reads the certificates anew, for connections from now on.
-    ///
-    /// # Errors
-    /// One line, when they cannot be used; those before stay.
-    pub fn replace(&self, files: &TlsFiles) -> Result<(), String> {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = server_config(files)?;
-        Ok(())
-    }
-
-    fn acceptor(&self) -> TlsAcceptor {
-        TlsAcceptor::from(Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner)))
-    }
-}
-
-fn server_config(files: &TlsFiles) -> Result<Arc<ServerConfig>, String> {
-    let read = |path: &Path| {
-        brine_files::read_named_text(path, PEM_MAX)
-            .map_err(|error| format!("{} cannot be read: {error}", path.display()))
-    };
-    let wrong = |path: &Path, error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
-    let mut chain = Vec::new();
-    for path in std::iter::once(&files.crt).chain(&files.chain) {
-        let text = read(path)?;
-        let certificates = CertificateDer::pem_slice_iter(text.as_bytes()).collect::<Result<Vec<_>, _>>();
-        let certificates = certificates.map_err(|error| wrong(path, &error))?;
-        if certificates.is_empty() {
-            return Err(wrong(path, &"there is no certificate in it"));
-        }
-        chain.extend(certificates);
-    }
-    let key = brine_protocol::secret::Secret::new(read(&files.key)?);
-    // The error of a key never repeats the key.
-    let key = PrivateKeyDer::from_pem_slice(key.expose().as_bytes());
-    let key = key.map_err(|_| wrong(&files.key, &"there is no private key in it"))?;
-    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?
-        .with_no_client_auth()
-        .with_single_cert(chain, key)
-        .map_err(|error: rustls::Error| wrong(&files.crt, &error))?;
-    Ok(Arc::new(config))
-}
+/// Upper bound on the requests under way in a connection of HTTP/2.
+const STREAMS_MAX: u32 = 64;
+/// Upper bound on the streams that a client opened and gave up on before they were looked at ("rapid reset").
+const RESETS_MAX: usize = 20;
+/// Upper bound on the streams that we reset because the client broke the protocol.
+const ERRORS_MAX: usize = 64;
+/// Bytes that a client may send ahead: of one stream, and of a connection.
+const STREAM_WINDOW: u32 = 64 << 10;
+const CONNECTION_WINDOW: u32 = 256 << 10;
+/// Upper bound on the bytes of a stream that wait to be sent.
+const SEND_MAX: usize = 64 << 10;
+/// How often a client of HTTP/2 is asked whether it is there, and how long it may take to answer.
+const PING_TIME: Duration = Duration::from_secs(20);
 
 /// A server of connections.
 #[derive(Debug)]
 pub struct Server {
     stop: CancellationToken,
     tasks: TaskTracker,
+    free: Arc<Semaphore>,
 }
 
 impl Server {
     /// Accepts connections until [`Server::stop`].
-    pub fn start(listener: TcpListener, tls: Option<Arc<Tls>>, router: Router) -> Self {
+    pub fn start(listener: TcpListener, tls: Option<Arc<Tls>>, api: Arc<Api>) -> Self {
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
-        tasks.spawn(accept(listener, tls, router, stop.clone(), tasks.clone()));
-        Self { stop, tasks }
+        let free = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+        let server = Self { stop, tasks, free };
+        let router = router::router(Arc::clone(&api));
+        let acceptor = Acceptor { tls, router, stop: server.stop.clone(), tasks: server.tasks.clone() };
+        server.tasks.spawn(accept(listener, acceptor, api, Arc::clone(&server.free)));
+        server
     }
 
     /// Returns the number of connections.
     pub fn connections(&self) -> usize {
-        // Without the task that accepts.
-        self.tasks.len().saturating_sub(1)
+        CONNECTIONS_MAX - self.free.available_permits()
     }
 
     /// Lets the requests under way end, for a while.
@@ -127,87 +87,142 @@ impl Server {
     }
 }
 
-async fn accept(
-    listener: TcpListener,
+/// What each connection needs.
+#[derive(Clone)]
+struct Acceptor {
     tls: Option<Arc<Tls>>,
     router: Router,
     stop: CancellationToken,
     tasks: TaskTracker,
-) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+}
+
+async fn accept(listener: TcpListener, acceptor: Acceptor, api: Arc<Api>, free: Arc<Semaphore>) {
+    let of_one = Places::new(CONNECTIONS_MAX, CONNECTIONS_OF_ONE);
     let accepting = async {
         loop {
-            let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
-            match listener.accept().await {
-                Ok((stream, peer)) => {
-                    let from = ClientAddress(peer.ip().to_canonical());
-                    tasks.spawn(connection(stream, from, tls.clone(), router.clone(), stop.clone(), place));
-                }
+            let Ok(one) = Arc::clone(&free).acquire_owned().await else { return };
+            let (stream, peer) = match listener.accept().await {
+                Ok(accepted) => accepted,
                 Err(error) => {
                     tracing::warn!("a connection was not accepted: {error}");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
+                    continue;
                 }
-            }
+            };
+            let address = peer.ip().to_canonical();
+            let Some(own) = of_one.take(counted(address, &api.live().rules.trusted_proxies)) else {
+                tracing::debug!("{address} has {CONNECTIONS_OF_ONE} connections: a further one is closed");
+                continue;
+            };
+            let stream = Stream::new(stream, (one, own));
+            acceptor.tasks.spawn(connection(stream, peer, acceptor.clone()));
         }
     };
     tokio::select! {
-        () = stop.cancelled() => {}
+        () = acceptor.stop.cancelled() => {}
         () = accepting => {}
     }
 }
 
-async fn connection(
-    stream: TcpStream,
-    from: ClientAddress,
-    tls: Option<Arc<Tls>>,
-    router: Router,
-    stop: CancellationToken,
-    place: OwnedSemaphorePermit,
-) {
-    let _ = stream.set_nodelay(true);
-    match tls {
-        None => serve(stream, from, router, stop).await,
-        Some(tls) => {
-            let handshake = tokio::time::timeout(HANDSHAKE_TIME, tls.acceptor().accept(stream)).await;
-            match handshake.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
-                Ok(stream) => serve(stream, from, router, stop).await,
-                Err(error) => tracing::debug!("a TLS handshake failed: {error}"),
-            }
-        }
+async fn connection(stream: Stream<TcpStream>, peer: SocketAddr, acceptor: Acceptor) {
+    let accepted = Instant::now();
+    let _ = stream.get_ref().set_nodelay(true);
+    let serving = Serving {
+        peer: PeerAddress(peer.ip().to_canonical()),
+        router: acceptor.router,
+        stop: acceptor.stop,
+        traffic: Traffic::new(accepted),
+    };
+    let Some(tls) = acceptor.tls else { return serving.http1(stream).await };
+    let handshake = tokio::time::timeout_at(accepted + HEAD_TIME, tls.acceptor().accept(stream)).await;
+    match handshake.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
+        Ok(stream) if stream.get_ref().1.alpn_protocol() == Some(HTTP2) => serving.http2(stream).await,
+        Ok(stream) => serving.http1(stream).await,
+        Err(error) => tracing::debug!("a TLS handshake failed: {error}"),
     }
-    drop(place);
 }
 
-async fn serve(
-    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
-    from: ClientAddress,
+/// The requests of one connection.
+struct Serving {
+    peer: PeerAddress,
     router: Router,
     stop: CancellationToken,
-) {
-    let router = TowerToHyperService::new(router);
-    let service = service_fn(move |mut request: hyper::Request<Incoming>| {
-        if let Some(uri) = without_slash(request.uri()) {
-            *request.uri_mut() = uri;
+    traffic: Arc<Traffic>,
+}
+
+/// Makes the service of a connection. A macro, because its type has no name.
+macro_rules! service {
+    ($serving:expr) => {{
+        let router = TowerToHyperService::new($serving.router.clone());
+        let (peer, traffic) = ($serving.peer, Arc::clone(&$serving.traffic));
+        service_fn(move |mut request: hyper::Request<Incoming>| {
+            if let Some(uri) = without_slash(request.uri()) {
+                *request.uri_mut() = uri;
+            }
+            request.extensions_mut().insert(peer);
+            let handling = traffic.begin();
+            let response = router.call(request.map(Body::new));
+            async move { Ok::<_, Infallible>(handling.answer(response.await?)) }
+        })
+    }};
+}
+
+impl Serving {
+    async fn http1(self, stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) {
+        let connection = http1::Builder::new()
+            // Without a timer, hyper silently waits for ever.
+            .timer(TokioTimer::new())
+            // From the end of the request before. For the first one, `Traffic` counts from accept.
+            .header_read_timeout(HEAD_TIME)
+            .max_buf_size(HEAD_MAX)
+            .serve_connection(TokioIo::new(stream), service!(self))
+            .with_upgrades();
+        self.drive(connection, |connection| connection.graceful_shutdown()).await;
+    }
+
+    async fn http2(self, stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) {
+        let connection = http2::Builder::new(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(STREAMS_MAX)
+            .max_pending_accept_reset_streams(RESETS_MAX)
+            .max_local_error_reset_streams(ERRORS_MAX)
+            .max_header_list_size(u32::try_from(HEAD_MAX).unwrap_or(u32::MAX))
+            .initial_stream_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW)
+            .max_send_buf_size(SEND_MAX)
+            .keep_alive_interval(PING_TIME)
+            .keep_alive_timeout(PING_TIME)
+            .serve_connection(TokioIo::new(stream), service!(self));
+        self.drive(connection, |connection| connection.graceful_shutdown()).await;
+    }
+
+    /// Runs a connection until it ends, or idles, or the process ends.
+    async fn drive<C>(&self, connection: C, finish: impl Fn(Pin<&mut C>))
+    where
+        C: Future<Output = hyper::Result<()>>,
+    {
+        let mut connection = std::pin::pin!(connection);
+        let mut is_finishing = false;
+        let mut check = self.traffic.check();
+        loop {
+            let at = match check {
+                Check::Close => return tracing::debug!("a connection is closed: its client takes too long"),
+                Check::At(at) => at,
+            };
+            tokio::select! {
+                ended = connection.as_mut() => {
+                    if let Err(error) = ended {
+                        tracing::debug!("a connection ended: {error}");
+                    }
+                    return;
+                }
+                () = self.stop.cancelled(), if !is_finishing => {
+                    is_finishing = true;
+                    finish(connection.as_mut());
+                }
+                () = self.traffic.given_up() => return tracing::debug!("a connection is closed: its client gave up on too many requests"),
+                () = tokio::time::sleep_until(at) => check = self.traffic.check(),
+            }
         }
-        request.extensions_mut().insert(from);
-        router.call(request.map(Body::new))
-    });
-    let connection = http1::Builder::new()
-        // Without a timer, hyper silently waits for ever.
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIME)
-        .max_buf_size(HEAD_MAX)
-        .serve_connection(TokioIo::new(stream), service)
-        .with_upgrades();
-    let mut connection = std::pin::pin!(connection);
-    let ended = tokio::select! {
-        ended = &mut connection => ended,
-        () = stop.cancelled() => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
-        }
-    };
-    if let Err(error) = ended {
-        tracing::debug!("a connection ended: {error}");
     }
 }

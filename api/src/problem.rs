@@ -38,6 +38,12 @@ impl Problem {
         Self { retry_after: Some(Duration::from_secs(1)), ..problem }
     }
 
+    /// Too many requests are under way.
+    pub fn busy() -> Self {
+        let problem = Self::new(StatusCode::SERVICE_UNAVAILABLE, "Too many requests are under way");
+        Self { retry_after: Some(Duration::from_secs(1)), ..problem }
+    }
+
     /// Too many log-ins failed.
     pub fn too_many(wait: Duration) -> Self {
         let problem = Self::new(StatusCode::TOO_MANY_REQUESTS, "Too many log-ins failed");

@@ -3,18 +3,14 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::Request;
 use axum::http::{StatusCode, Uri};
-use axum::middleware::{self, Next};
-use axum::response::{IntoResponse as _, Response};
+use axum::middleware;
 use axum::routing::{get, post};
 
+use crate::guard;
 use crate::paths::{events, hook, lowstate, session};
 use crate::problem::Problem;
 use crate::state::Api;
-
-/// Names of credentials, which a query must not have: proxies and browsers write queries down.
-const NOT_IN_QUERIES: [&str; 3] = ["token", "password", "session_id"];
 
 /// Makes the router.
 pub fn router(api: Arc<Api>) -> Router {
@@ -31,7 +27,7 @@ pub fn router(api: Arc<Api>) -> Router {
         .method_not_allowed_fallback(|| async {
             Problem::new(StatusCode::METHOD_NOT_ALLOWED, "Specified method is invalid for this resource.")
         })
-        .layer(middleware::from_fn(no_credentials_in_queries))
+        .layer(middleware::from_fn_with_state(Arc::clone(&api), guard::guard))
         .with_state(api)
 }
 
@@ -44,15 +40,6 @@ pub fn without_slash(uri: &Uri) -> Option<Uri> {
     }
     let short = if short.is_empty() { "/" } else { short };
     uri.query().map_or_else(|| short.to_owned(), |query| format!("{short}?{query}")).parse().ok()
-}
-
-async fn no_credentials_in_queries(request: Request, next: Next) -> Response {
-    let query = request.uri().query().unwrap_or_default();
-    let mut names = form_urlencoded::parse(query.as_bytes()).map(|(name, _)| name);
-    if names.any(|name| NOT_IN_QUERIES.contains(&&*name)) {
-        return Problem::bad("Credentials do not belong into the query").into_response();
-    }
-    next.run(request).await
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use brine_protocol::exit;
 use brine_protocol::target::Nodegroups;
 
 use crate::chunk::Client;
+use crate::rules::Rules;
 
 /// What salt-api reads from the configuration.
 #[derive(Debug, Clone)]
@@ -29,6 +30,8 @@ pub struct ApiOpts {
     pub clients: Vec<Client>,
     /// Names in `netapi_enable_clients` that are no client here, such as `ssh`.
     pub unknown_clients: Vec<String>,
+    /// Who may speak to salt-api, by address and origin.
+    pub rules: Rules,
     /// The groups that targets may name.
     pub groups: Nodegroups,
     /// Longest wait for the result of a runner.
@@ -84,6 +87,7 @@ impl ApiOpts {
             tls,
             clients: known.iter().filter_map(|name| Client::parse(name)).collect(),
             unknown_clients,
+            rules: Rules::from_config(config)?,
             groups: config.value(settings::NODEGROUPS.row.name).map(Nodegroups::new).unwrap_or_default(),
             rest_timeout: config.get(settings::REST_TIMEOUT)?,
             master: ClientOpts::new(config)?,

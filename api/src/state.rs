@@ -6,14 +6,16 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use brine_protocol::target::Nodegroups;
-use brine_protocol::value::Value;
+use brine_protocol::value::{Value, ValueExt as _};
 
 use crate::address::ClientAddress;
 use crate::chunk::Client;
 use crate::credentials;
 use crate::link::{Caller, Link};
 use crate::problem::Problem;
+use crate::rules::Rules;
 use crate::watchers::Watchers;
+use crate::work::Work;
 
 /// The extractor of what all requests share.
 pub type Shared = State<Arc<Api>>;
@@ -25,8 +27,10 @@ pub struct Api {
     pub link: Arc<dyn Link>,
     /// Whether callers reach it over TLS.
     pub tls: bool,
-    /// The watchers for streams of events.
+    /// The streams of events that are open.
     pub watchers: Watchers,
+    /// The requests that are worked on.
+    pub work: Work,
     live: RwLock<Arc<Live>>,
 }
 
@@ -35,6 +39,8 @@ pub struct Api {
 pub struct Live {
     /// The clients that are offered.
     pub clients: Vec<Client>,
+    /// Who may speak to salt-api, by address and origin.
+    pub rules: Rules,
     /// The groups that targets may name.
     pub groups: Nodegroups,
     /// Longest wait for the result of a runner.
@@ -44,7 +50,7 @@ pub struct Live {
 impl Api {
     /// With these settings.
     pub fn new(link: Arc<dyn Link>, tls: bool, live: Live) -> Self {
-        Self { link, tls, watchers: Watchers::default(), live: RwLock::new(Arc::new(live)) }
+        Self { link, tls, watchers: Watchers::default(), work: Work::default(), live: RwLock::new(Arc::new(live)) }
     }
 
     /// Applies other settings.
@@ -62,8 +68,19 @@ impl Api {
     /// # Errors
     /// When the request has no good token, or another site's page sent it.
     pub async fn caller(&self, headers: &HeaderMap, from: ClientAddress) -> Result<(Caller, Value), Problem> {
-        let caller = Caller { token: credentials::token(headers)?, address: from.0 };
-        let data = self.link.token(&caller).await?.ok_or_else(Problem::unauthorized)?;
+        let caller = Caller { token: credentials::token(headers, &self.live().rules, self.tls)?, address: from.0 };
+        let data = self.confirm(&caller).await?;
         Ok((caller, data))
+    }
+
+    /// Asks the master about a caller's token, and returns the token's data.
+    ///
+    /// # Errors
+    /// When it is none, or its user may not use salt-api from the caller's address.
+    pub async fn confirm(&self, caller: &Caller) -> Result<Value, Problem> {
+        let data = self.link.token(caller).await?.ok_or_else(Problem::unauthorized)?;
+        let user = data.get_text("name").unwrap_or_default();
+        self.live().rules.check_user(user, ClientAddress(caller.address))?;
+        Ok(data)
     }
 }

@@ -11,7 +11,6 @@
 
 #[cfg(feature = "rmpv")]
 pub mod convert;
-mod repr;
 pub mod value;
 
 pub use value::{Dict, Key, List, Set, Value};

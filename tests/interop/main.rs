@@ -3,6 +3,7 @@
 //! run tests one release line.
 
 mod batches;
+mod grains;
 mod outputters;
 mod python_clients;
 mod python_master;

@@ -16,8 +16,7 @@ use serde_json::json;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use crate::address::ClientAddress;
-use crate::credentials;
-use crate::link::{Caller, Cursor, Watch, Watched};
+use crate::link::{Cursor, Watch, Watched};
 use crate::problem::Problem;
 use crate::state::Shared;
 use crate::watchers::Watcher;
@@ -50,7 +49,7 @@ pub async fn events(
     Extension(from): Extension<ClientAddress>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let caller = Caller { token: credentials::token(&headers)?, address: from.0 };
+    let (caller, _) = api.caller(&headers, from).await?;
     let after = match headers.get(LAST_EVENT_ID).filter(|id| !id.is_empty()) {
         None => None,
         Some(id) => Some(parse(id).ok_or_else(|| Problem::bad("Last-Event-ID is not the id of an event"))?),
@@ -138,7 +137,7 @@ pub async fn ws(
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, rejection::WebSocketUpgradeRejection>,
 ) -> Result<Response, Problem> {
-    let caller = Caller { token: credentials::token(&headers)?, address: from.0 };
+    let (caller, _) = api.caller(&headers, from).await?;
     let upgrade = upgrade.map_err(|_| Problem::bad("This is no WebSocket's request"))?;
     let place = api.watchers.take()?;
     let watch = api.link.watch(&caller, None).await?;

@@ -17,6 +17,7 @@ use crate::credentials::Token;
 use crate::link::Caller;
 use crate::problem::Problem;
 use crate::state::{Api, Shared};
+use crate::work::Share;
 use crate::{body, call};
 
 /// `GET /`.
@@ -48,6 +49,7 @@ pub async fn lowstate(
 pub async fn run(
     State(api): Shared,
     Extension(from): Extension<ClientAddress>,
+    Extension(share): Extension<Share>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
@@ -57,7 +59,7 @@ pub async fn run(
     let mut log_ins = Vec::new();
     let mut calls = Vec::with_capacity(chunks.len());
     for Chunk { call, credentials } in chunks {
-        calls.push((prove(&api, credentials, from, &mut log_ins).await?, call));
+        calls.push((prove(&api, credentials, from, &share, &mut log_ins).await?, call));
     }
     let mut returns = Vec::with_capacity(calls.len());
     for (caller, call) in calls {
@@ -71,22 +73,26 @@ async fn prove(
     api: &Arc<Api>,
     given: Given,
     from: ClientAddress,
+    share: &Share,
     log_ins: &mut Vec<(LogIn, Brief)>,
 ) -> Result<Caller, Problem> {
     if let Some(token) = given.token {
         let caller = Caller { token: Token::parse(token.expose())?, address: from.0 };
-        return api.link.token(&caller).await?.map(|_| caller).ok_or_else(Problem::unauthorized);
+        return api.confirm(&caller).await.map(|_| caller);
     }
     let (username, password, eauth) = given.log_in.ok_or_else(Problem::unauthorized)?;
+    api.live().rules.check_user(&username, from)?;
     let log_in = LogIn::External { eauth, username, password };
     if let Some((_, brief)) = log_ins.iter().find(|(known, _)| *known == log_in) {
         return Ok(brief.caller.clone());
     }
     // A task, because a caller that leaves meanwhile ends this request, but the token must end as well.
-    let (shared, asked) = (Arc::clone(api), log_in.clone());
+    // As long as it asks the master, it counts as work.
+    let (shared, asked, share) = (Arc::clone(api), log_in.clone(), share.clone());
     let task = tokio::spawn(async move {
         let data = shared.link.log_in(&asked, from.0).await?;
         let token = Token::parse(data.get_text("token").unwrap_or_default())?;
+        drop(share);
         Ok::<_, Problem>(Brief { caller: Caller { token, address: from.0 }, api: shared })
     });
     let unexpected = |_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "An unexpected error occurred");

@@ -16,7 +16,7 @@ use crate::address::ClientAddress;
 use crate::answer::Format;
 use crate::body;
 use crate::chunk::Given;
-use crate::credentials::{COOKIE_NAME, TOKEN_HEADER, Token};
+use crate::credentials::{self, COOKIE_NAME, TOKEN_HEADER, Token};
 use crate::link::Caller;
 use crate::problem::Problem;
 use crate::state::Shared;
@@ -40,6 +40,8 @@ pub async fn log_in(
     let body = body::read(&headers, body).await?;
     let given = Given::read(body.list().and_then(<[_]>::first).unwrap_or(&body));
     let Some((username, password, eauth)) = given.log_in else { return Err(Problem::unauthorized()) };
+    let live = api.live();
+    live.rules.check_user(&username, from)?;
     let data = api.link.log_in(&LogIn::External { eauth, username, password }, from.0).await?;
     let field = |key: &str| data.get(key).cloned().unwrap_or(Value::Nil);
     let token = data.get_text("token").unwrap_or_default();
@@ -55,7 +57,10 @@ pub async fn log_in(
     ]);
     let mut response = format.answer(&value::map([("return", value::list([shown]))]));
     let life = field("expire").as_f64().unwrap_or_default() - field("start").as_f64().unwrap_or_default();
-    set_cookie(&mut response, token, Duration::try_from_secs_f64(life).unwrap_or_default(), api.tls);
+    // A page of another site could otherwise put its visitor into a session of its own choice.
+    if live.rules.sessions && !credentials::is_foreign(&headers, &live.rules, api.tls) {
+        set_cookie(&mut response, token, Duration::try_from_secs_f64(life).unwrap_or_default(), api.tls);
+    }
     if let Some(value) = secret_header(token) {
         response.headers_mut().insert(HeaderName::from_static(TOKEN_HEADER), value);
     }

@@ -97,7 +97,6 @@ pub(super) struct Flags {
     /// The function, as in test.ping.
     pub(super) function: Option<String>,
     /// Its arguments; name=value for keywords.
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub(super) arguments: Vec<String>,
 }
 

@@ -5,7 +5,9 @@ use brine_protocol::value::Value;
 use tracing::{error, warn};
 
 use super::map::Grains;
-use super::{core, custom, network, os_release};
+use super::{
+    boot, core, custom, devices, environment, names, network, os_release, resolver, routes, systemd, virtualization,
+};
 use crate::config::MinionOpts;
 
 /// Upper bound on the grains: they travel with every `_pillar` request, so they stay far below a master's bound on requests.
@@ -49,9 +51,21 @@ pub fn collect(opts: &MinionOpts) -> Value {
 /// The grains of this host and this program.
 fn core_grains(opts: &MinionOpts) -> Grains {
     let mut grains = Grains::default();
-    core::collect(&mut grains);
-    network::collect(&mut grains);
-    os_release::collect(&mut grains);
+    for collect in [
+        core::collect,
+        boot::collect,
+        virtualization::collect,
+        devices::collect,
+        network::collect,
+        names::collect,
+        routes::collect,
+        resolver::collect,
+        os_release::collect,
+        systemd::collect,
+        environment::collect,
+    ] {
+        collect(&mut grains);
+    }
     collect_identity(&mut grains, opts);
     grains
 }

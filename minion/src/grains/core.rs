@@ -14,9 +14,7 @@ pub(super) fn collect(grains: &mut Grains) {
     memory(grains);
     machine_id(grains);
     process(grains);
-    grains.text("virtual", virtual_kind());
     grains.text("init", init());
-    grains.set("efi", Value::from(std::path::Path::new("/sys/firmware/efi").exists()));
 }
 
 fn kernel(grains: &mut Grains) {
@@ -101,37 +99,6 @@ fn process(grains: &mut Grains) {
     }
 }
 
-fn virtual_kind() -> &'static str {
-    use std::path::Path;
-    if Path::new("/.dockerenv").exists() || Path::new("/run/.containerenv").exists() {
-        return "container";
-    }
-    let init_cgroup = read_text("/proc/1/cgroup", MAX_SMALL_BYTES).unwrap_or_default();
-    if ["/docker", "/lxc", "kubepods", "/libpod"].iter().any(|mark| init_cgroup.contains(mark)) {
-        return "container";
-    }
-    let dmi = |file: &str| read_text(&format!("/sys/class/dmi/id/{file}"), 1024).unwrap_or_default();
-    let maker = format!("{} {}", dmi("sys_vendor"), dmi("product_name"));
-    for (mark, kind) in [
-        ("VMware", "VMware"),
-        ("VirtualBox", "VirtualBox"),
-        ("Xen", "xen"),
-        ("Microsoft Corporation Virtual", "VirtualPC"),
-        ("Parallels", "Parallels"),
-        ("KVM", "kvm"),
-        ("QEMU", "kvm"),
-        ("Bochs", "kvm"),
-        ("Google Compute", "kvm"),
-        ("Amazon EC2", "kvm"),
-        ("OpenStack", "kvm"),
-    ] {
-        if maker.contains(mark) {
-            return kind;
-        }
-    }
-    "physical"
-}
-
 fn init() -> &'static str {
     use std::path::Path;
     if Path::new("/run/systemd/system").exists() {
@@ -155,7 +122,7 @@ mod tests {
         let mut grains = Grains::default();
         collect(&mut grains);
         assert_eq!(grains.get_text("kernel"), Some("Linux"));
-        for key in ["kernelrelease", "cpuarch", "nodename", "cpu_model", "virtual", "init"] {
+        for key in ["kernelrelease", "cpuarch", "nodename", "cpu_model", "init"] {
             assert!(grains.get_text(key).is_some_and(|v| !v.is_empty()), "{key}");
         }
     }

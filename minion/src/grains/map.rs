@@ -1,7 +1,6 @@
 //! Grains under construction.
 
 use brine_protocol::value::Value;
-#[cfg(test)]
 use brine_protocol::value::ValueExt;
 
 /// A map that keeps its order and has each key once.
@@ -20,6 +19,13 @@ impl Grains {
     #[cfg(test)]
     pub(crate) fn get_text(&self, key: &str) -> Option<&str> {
         self.0.iter().find(|(k, _)| k.as_str() == Some(key)).and_then(|(_, v)| v.text())
+    }
+
+    /// The texts of a list.
+    pub(super) fn texts(&self, key: &str) -> Vec<String> {
+        let found = self.0.iter().find(|(k, _)| k.as_str() == Some(key));
+        let items = found.and_then(|(_, value)| value.list()).unwrap_or_default();
+        items.iter().filter_map(|item| item.text().map(str::to_owned)).collect()
     }
 
     fn put(&mut self, key: Value, value: Value) {

@@ -4,14 +4,22 @@
 //! The sources (`/proc`, `/sys`, `os-release`, host names) are foreign data: every read is bounded, nothing is
 //! interpreted, and a fact that cannot be read is left out.
 
+mod boot;
 mod collect;
 mod core;
 mod custom;
+mod devices;
+mod environment;
 mod lookup;
 mod map;
+mod names;
 mod network;
 mod os_release;
+mod resolver;
+mod routes;
 mod store;
+mod systemd;
+mod virtualization;
 
 pub(crate) use collect::SKIP;
 pub use collect::{MAX_GRAINS_BYTES, collect};

@@ -24,6 +24,16 @@ settings! { AREA = "salt-api";
     API_EVENTS_FOR: String = choice("rest_cherrypy:events_for", master("permitted"), &["permitted", "all"]).live();
     /// Fire the events of `/hook` without a token, for senders that cannot log in. Anybody who reaches the port can then fire them.
     API_WEBHOOK_DISABLE_AUTH: bool = truth("rest_cherrypy:webhook_disable_auth", master("false")).live();
+    /// Addresses and networks of the proxies before salt-api: from these alone it takes the caller's address out of `X-Forwarded-For`.
+    API_TRUSTED_PROXIES: Vec<String> = list("rest_cherrypy:trusted_proxies", master("[]")).live();
+    /// Addresses and networks that may use salt-api at all. Empty: all.
+    API_AUTHORIZED_IPS: Vec<String> = list("rest_cherrypy:authorized_ips", master("[]")).live();
+    /// Addresses from which users may use salt-api, as in `users: {ann: [192.0.2.7], '*': ['*']}`. Without it: from all.
+    API_ACL: Value = mapping("rest_cherrypy:api_acl", master(NONE)).private().live();
+    /// Offer log-in and log-out, and accept the session's cookie; otherwise only tokens in headers, and `/run`.
+    API_ENABLE_SESSIONS: bool = truth("rest_cherrypy:enable_sessions", master("true")).live();
+    /// Origins of other sites whose pages may use salt-api, as in `https://console.example`; `*`: all, but never with a cookie.
+    API_CORS_ORIGINS: Vec<String> = list("rest_cherrypy:cors_origins", master("[]")).live();
     /// Clients that salt-api offers: `local`, `local_async`, `runner`, `runner_async`, `wheel`, `wheel_async`.
     NETAPI_ENABLE_CLIENTS: Vec<String> = list("netapi_enable_clients", master("[]")).live();
     /// Longest wait of salt-api for the result of a runner.

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use crate::value::{Key, MAX_DEPTH, Value};
+use super::{DateTime, Key, MAX_DEPTH, Value};
 
 /// Upper bound on a `repr` in a message.
 const SHORT: usize = 1000;
@@ -104,7 +104,7 @@ fn write_items(items: &[Value], out: &mut dyn Write, around: &mut Vec<usize>) ->
     Ok(())
 }
 
-fn write_time(t: &crate::value::DateTime, out: &mut dyn Write) -> fmt::Result {
+fn write_time(t: &DateTime, out: &mut dyn Write) -> fmt::Result {
     let d = t.date;
     write!(out, "datetime.datetime({}, {}, {}, {}, {}", d.year, d.month, d.day, t.hour, t.minute)?;
     if t.second > 0 || t.microsecond > 0 {

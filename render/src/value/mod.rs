@@ -4,6 +4,8 @@
 //! through the others. YAML's aliases, Jinja's `do` and the anchors that the YAML writer sets depend on it. Nothing
 //! here is Send: convert a result before it crosses threads.
 
+mod repr;
+
 use std::any::Any;
 use std::cell::{Ref, RefCell, RefMut};
 use std::fmt;
@@ -223,7 +225,7 @@ impl Value {
     /// # Errors
     /// The output takes no more: shared lists can stand for text of any size, so `out` sets the bound.
     pub fn write_repr(&self, out: &mut dyn fmt::Write) -> fmt::Result {
-        crate::repr::write(self, out)
+        repr::write(self, out)
     }
 
     /// Python's `str`.
@@ -242,7 +244,7 @@ impl Value {
 
     /// Python's `repr` for messages, cut after a thousand bytes or so.
     pub fn short_repr(&self) -> String {
-        let mut out = crate::repr::Short::default();
+        let mut out = repr::Short::default();
         // cut is not failed
         let _ = self.write_repr(&mut out);
         out.into_text()
