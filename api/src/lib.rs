@@ -15,6 +15,7 @@
 
 pub mod address;
 pub mod answer;
+pub mod batch;
 pub mod body;
 pub mod call;
 pub mod chunk;
@@ -22,8 +23,10 @@ pub mod cors;
 pub mod credentials;
 pub mod daemon;
 pub mod guard;
+pub mod job;
 pub mod link;
 pub mod listen;
+pub mod pages;
 pub mod paths;
 pub mod places;
 pub mod problem;
@@ -31,6 +34,7 @@ pub mod router;
 pub mod rules;
 pub mod settings;
 pub mod state;
+pub mod stats;
 pub mod stream;
 pub mod tls;
 pub mod traffic;

@@ -7,10 +7,12 @@
 //! |---|---|
 //! | [`value`] | Python's values, shared and changeable |
 //! | [`convert`] | to and from the values of brine-protocol |
+//! | [`yaml`] | YAML 1.1 as Salt loads and dumps it |
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "rmpv")]
 pub mod convert;
 pub mod value;
+pub mod yaml;
 
 pub use value::{Dict, Key, List, Set, Value};

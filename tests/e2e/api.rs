@@ -11,33 +11,33 @@ use brine_kit::wait::wait_for;
 use brine_tests::salt::{Master, Minion};
 use serde_json::{Value, json};
 
-const PASSWORD: &str = "right-horse-battery";
+pub(super) const PASSWORD: &str = "right-horse-battery";
 const WRONG: &str = "wrong-horse-battery";
 const CLIENTS: [&str; 6] = ["local", "local_async", "runner", "runner_async", "wheel", "wheel_async"];
 
 /// A master, its minion, and salt-api in front of them.
-struct Api {
+pub(super) struct Api {
     // Ends first.
-    daemon: Daemon,
-    port: u16,
+    pub(super) daemon: Daemon,
+    pub(super) port: u16,
     _minion: Minion,
-    master: Master,
+    pub(super) master: Master,
 }
 
 /// An answer.
 #[derive(Debug)]
-struct Reply {
-    status: u16,
-    head: String,
-    body: String,
+pub(super) struct Reply {
+    pub(super) status: u16,
+    pub(super) head: String,
+    pub(super) body: String,
 }
 
 impl Reply {
-    fn json(&self) -> Value {
+    pub(super) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("no JSON ({error}): {self:?}"))
     }
 
-    fn header(&self, name: &str) -> Option<&str> {
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
         let lines = self.head.lines().filter_map(|line| line.split_once(": "));
         lines.filter(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value).next()
     }
@@ -60,7 +60,7 @@ impl Api {
         Self { daemon, port, _minion: minion, master }
     }
 
-    fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
+    pub(super) fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("salt-api listens");
         let mut request = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n");
         for (name, value) in headers {
@@ -77,13 +77,13 @@ impl Api {
         Reply { status, head: head.to_owned(), body: body.to_owned() }
     }
 
-    fn post(&self, path: &str, headers: &[(&str, &str)], body: &Value) -> Reply {
+    pub(super) fn post(&self, path: &str, headers: &[(&str, &str)], body: &Value) -> Reply {
         let mut all = vec![("Content-Type", "application/json")];
         all.extend(headers);
         self.send("POST", path, &all, &body.to_string())
     }
 
-    fn log_in(&self, user: &str) -> String {
+    pub(super) fn log_in(&self, user: &str) -> String {
         let reply = self.post("/login", &[], &json!({"username": user, "password": PASSWORD, "eauth": "sharedsecret"}));
         assert_eq!(reply.status, 200, "{reply:?}");
         let token = reply.json()["return"][0]["token"].as_str().expect("a token").to_owned();
