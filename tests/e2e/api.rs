@@ -44,12 +44,17 @@ impl Reply {
 }
 
 impl Api {
-    fn start() -> Self {
+    pub(super) fn start() -> Self {
+        Self::start_with("admin: ['.*', '@runner', '@wheel'], joe: [test.ping]", "", "")
+    }
+
+    /// With these users, and with more of `rest_cherrypy` and of the configuration.
+    pub(super) fn start_with(users: &str, more_of_api: &str, more: &str) -> Self {
         let [port] = free_ports();
         let master = Master::start(&format!(
-            "external_auth: {{sharedsecret: {{admin: ['.*', '@runner', '@wheel'], joe: [test.ping]}}}}\nsharedsecret: {PASSWORD}\n\
+            "external_auth: {{sharedsecret: {{{users}}}}}\nsharedsecret: {PASSWORD}\n\
              nodegroups: {{web: 'L@m1'}}\nnetapi_enable_clients: [{}]\napi_logfile: api.log\napi_pidfile: api.pid\n\
-             audit_log: audit.log\nrest_cherrypy: {{host: 127.0.0.1, port: {port}, disable_ssl: True}}",
+             audit_log: audit.log\nrest_cherrypy: {{host: 127.0.0.1, port: {port}, disable_ssl: True{more_of_api}}}\n{more}",
             CLIENTS.join(", ")
         ));
         let minion = master.minion("m1");

@@ -148,7 +148,8 @@ impl Link for LocalLink {
 
     fn fire_hook<'a>(&'a self, caller: Option<&'a Caller>, from: IpAddr, tag: &'a str, data: Value) -> Answer<'a, ()> {
         Box::pin(async move {
-            let mut load = map([("cmd", Value::from("fire_hook")), ("tag", format!("{HOOKS}/{tag}").into())]);
+            let tag = if tag.is_empty() { HOOKS.to_owned() } else { format!("{HOOKS}/{tag}") };
+            let mut load = map([("cmd", "fire_hook"), ("tag", &tag)]);
             load.insert("data", data);
             if let Some(caller) = caller {
                 load.insert("token", caller.token.secret().expose().as_str());

@@ -20,8 +20,8 @@ use crate::runners;
 
 /// The command of hooks, which 4506 does not have.
 const FIRE_HOOK: &str = "fire_hook";
-/// Where the tags of hooks are.
-const HOOKS: &str = "salt/netapi/hook/";
+/// The tag of a hook without one of its own; the others are below it.
+const HOOKS: &str = "salt/netapi/hook";
 /// Upper bound on the characters of a hook's tag.
 const TAG_MAX: usize = 1_024;
 /// Hooks without a token (`webhook_disable_auth`). Anybody may send them, so they must not fill the bus.
@@ -81,7 +81,8 @@ async fn hook(handlers: &Handlers, payload: &Bytes, head: &Value, reply: &ReplyT
         Err(error) => return Ok(error.reply()),
     };
     let refused = |why: &str| runners::refusal(&Denied::invocation(why.to_owned()));
-    let tag = load.get_text("tag").filter(|tag| tag.starts_with(HOOKS) && tag.chars().count() <= TAG_MAX);
+    let is_below = |tag: &str| tag.strip_prefix(HOOKS).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    let tag = load.get_text("tag").filter(|tag| is_below(tag) && !tag.ends_with('/') && tag.chars().count() <= TAG_MAX);
     let Some(tag) = tag.filter(|tag| EventTag::try_from(*tag).is_ok()).map(str::to_owned) else {
         return Ok(refused("this is not the tag of a hook"));
     };
