@@ -52,7 +52,7 @@ pub async fn batch(
                 Err(error) => return Err(error.into()),
             };
             if !is_followed {
-                events.narrow(prefix(&job.jid));
+                events.narrow(&prefix(&job.jid));
                 is_followed = true;
             }
             published.missing.clear();

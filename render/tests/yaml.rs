@@ -136,17 +136,41 @@ fn check_dump(case: &Json) -> Option<String> {
     (ours != expect).then(|| format!("value {value:?}\noptions {}\nsalt {expect:?}\nours {ours:?}", case[1]))
 }
 
+fn check_json(case: &Json) -> Option<String> {
+    let text = case[0].as_str().unwrap();
+    let expect = case[2].as_str().unwrap();
+    let ours = match brine_render::json::load(text, &Limits::default()) {
+        Ok(value) => {
+            let mut repr = String::new();
+            value.write_repr(&mut repr).unwrap();
+            repr
+        }
+        // half characters
+        Err(error) if error.limit => return None,
+        Err(error) => error.to_string(),
+    };
+    (ours != expect).then(|| format!("text {text:?}\nsalt {expect:?}\nours {ours:?}"))
+}
+
+#[test]
+fn json_is_loaded_as_python_loads_it() {
+    compare(include_str!("data/json.jsonl"), check_json);
+}
+
 #[test]
 fn values_are_dumped_as_stock_salt_dumps_them() {
     compare(include_str!("data/dump.jsonl"), check_dump);
 }
 
-/// `LOAD` and `DUMP` name files that the script made with another seed.
+/// `LOAD`, `JSON` and `DUMP` name files that the script made with another seed.
 #[test]
 #[ignore = "needs files of the script"]
 fn other_texts_and_values() {
     if let Ok(path) = std::env::var("LOAD") {
         compare(&std::fs::read_to_string(path).unwrap(), check_load);
+    }
+    if let Ok(path) = std::env::var("JSON") {
+        compare(&std::fs::read_to_string(path).unwrap(), check_json);
     }
     if let Ok(path) = std::env::var("DUMP") {
         compare(&std::fs::read_to_string(path).unwrap(), check_dump);

@@ -95,7 +95,7 @@ fn log_out(api: &Api, token: &str) {
 fn events_are_of_ones_own_jobs_and_of_what_one_may_start() {
     let users = "ann: [test.ping, test.arg], bob: [test.ping, '@jobs'], cat: [test.version], root: ['grains.items'], \
                  ops: [test.ping, '@events']";
-    let api = Api::start_with(users, "", "");
+    let api = Api::start_for(users, "", "");
     let tokens = ["ann", "bob", "cat", "root", "ops"].map(|user| api.log_in(user));
     let [ann, bob, cat, root, ops] = tokens.each_ref().map(|token| Stream::of(&api, token));
     let private = start(&api, &tokens[0], "test.arg", "private-word");
@@ -139,7 +139,7 @@ fn events_are_of_ones_own_jobs_and_of_what_one_may_start() {
 
 #[test]
 fn a_stream_ends_with_its_token() {
-    let api = Api::start_with("ann: [test.ping]", "", "token_expire: 6");
+    let api = Api::start_for("ann: [test.ping]", "", "token_expire: 6");
     let began = Instant::now();
     let (first, second) = (api.log_in("ann"), api.log_in("ann"));
     let stream = Stream::of(&api, &first);
@@ -168,7 +168,7 @@ fn a_stream_ends_with_its_token() {
 
 #[test]
 fn a_stream_resumes_without_loss_and_goes_on_after_a_restart() {
-    let mut api = Api::start_with("ann: [test.ping]", "", "");
+    let mut api = Api::start_for("ann: [test.ping]", "", "");
     let token = api.log_in("ann");
     let whole = Stream::of(&api, &token);
     let mut parts = Vec::new();
@@ -217,7 +217,7 @@ fn a_stream_resumes_without_loss_and_goes_on_after_a_restart() {
 
 #[test]
 fn hooks_need_a_token_unless_the_master_says_otherwise() {
-    let api = Api::start_with("ann: [test.ping]", "", "");
+    let api = Api::start_for("ann: [test.ping]", "", "");
     let token = api.log_in("ann");
     let bus = api.master.events();
     let cookie = format!("session_id={token}");
@@ -239,7 +239,7 @@ fn hooks_need_a_token_unless_the_master_says_otherwise() {
     assert!(!told.iter().any(|(_, data)| data.to_string().contains(&token)), "an event has a token");
     assert!(!told.iter().any(|(tag, _)| tag == "salt/netapi/hook/a"), "a hook without a token was fired");
     drop(api);
-    let api = Api::start_with("ann: [test.ping]", ", webhook_disable_auth: True", "");
+    let api = Api::start_for("ann: [test.ping]", ", webhook_disable_auth: True", "");
     let bus = api.master.events();
     assert_eq!(api.post("/hook/a", &[("X-Auth-Token", &"0".repeat(64))], &json!({})).status, 401, "a wrong token");
     assert_eq!(api.post("/hook/a", &[], &json!({"x": 1})).status, 200);
@@ -378,7 +378,7 @@ fn read_until(socket: &mut TcpStream, enough: impl Fn(&str) -> bool) -> String {
 
 #[test]
 fn a_websocket_has_the_same_events() {
-    let api = Api::start_with("ann: [test.ping]", "", "");
+    let api = Api::start_for("ann: [test.ping]", "", "");
     let token = api.log_in("ann");
     let mut headers = upgrade();
     assert_eq!(api.send("GET", "/ws", &headers, "").status, 401);

@@ -51,8 +51,8 @@ impl Follow {
 
     /// Follows the job or run that tags with this beginning are of, which this link started, from before its first event.
     /// Those of earlier calls are followed as well.
-    pub fn narrow(&self, prefix: String) {
-        if let Some(id) = self.shared.follow(&prefix, self.sink.clone()) {
+    pub fn narrow(&self, prefix: &str) {
+        if let Some(id) = self.shared.follow(prefix, self.sink.clone()) {
             self.ids.lock().unwrap_or_else(PoisonError::into_inner).push(id);
         }
     }

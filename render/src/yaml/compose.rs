@@ -111,6 +111,9 @@ pub(super) fn compose(text: &str, limits: &Limits) -> Result<Nodes> {
                 let tag = tag.filter(|tag| tag != "!").map_or(Tag::Seq, Tag::parse);
                 let node = Node { tag, kind: Kind::Sequence(Vec::new()), mark };
                 let id = add(&mut nodes, &mut anchors, anchor, node)?;
+                if open.len() >= limits.depth {
+                    return Err(YamlError::limit(format!("more than {} levels", limits.depth), mark));
+                }
                 open.push(Open { id, children: Vec::new() });
                 continue;
             }
@@ -118,6 +121,9 @@ pub(super) fn compose(text: &str, limits: &Limits) -> Result<Nodes> {
                 let tag = tag.filter(|tag| tag != "!").map_or(Tag::Map, Tag::parse);
                 let node = Node { tag, kind: Kind::Mapping(Vec::new()), mark };
                 let id = add(&mut nodes, &mut anchors, anchor, node)?;
+                if open.len() >= limits.depth {
+                    return Err(YamlError::limit(format!("more than {} levels", limits.depth), mark));
+                }
                 open.push(Open { id, children: Vec::new() });
                 continue;
             }
