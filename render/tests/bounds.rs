@@ -77,7 +77,10 @@ fn size_is_bounded() {
 
 #[test]
 fn what_contains_itself_is_refused() {
-    for text in ["&a [*a]", "&a {b: *a}", "&a {b: [*a]}", "&a {<<: *a}"] {
+    // Python finds nothing to merge
+    let merged = yaml::load("&a {<<: *a, b: 1}", &Limits::default()).unwrap();
+    assert_eq!(format!("{merged:?}"), "{'b': 1}");
+    for text in ["&a [*a]", "&a {b: *a}", "&a {b: [*a]}", "&a {b: {<<: *a}}", "&a [{<<: *a}]"] {
         let error = yaml::load(text, &Limits::default()).unwrap_err();
         assert_eq!(error.problem, "found unconstructable recursive node", "{text}");
     }
@@ -128,7 +131,7 @@ fn repeated_pieces_take_no_square_time() {
     ];
     for piece in pieces {
         for before in ["", "a: ", "[", "\"", "'", "|\n ", "- "] {
-            let text = format!("{before}{}", piece.repeat(60_000 / piece.len()));
+            let text = format!("{before}{}", piece.repeat(30_000 / piece.len()));
             let start = Instant::now();
             let _ = yaml::load(&text, &Limits::default());
             // some 10 ms where nothing is optimised; a square takes minutes

@@ -5,11 +5,12 @@
     VENV/bin/python yaml_oracle.py dump SEED COUNT    [value, options, text]; a value is typed JSON, see `typed`
     VENV/bin/python yaml_oracle.py json SEED COUNT    as load, for JSON
     VENV/bin/python yaml_oracle.py files FOLDER...    as load, for each .yml, .yaml, .sls and pillar.example
-    VENV/bin/python yaml_oracle.py answers FILE...    as dump, for pillars and low data that a NAME.json.xz of formulas has
+    VENV/bin/python yaml_oracle.py answers FOLDER     as dump, for pillars and low data of the NAME.json.xz about formulas
+    VENV/bin/python yaml_oracle.py reload FOLDER      as load, for the text of these dumps
+    VENV/bin/python yaml_oracle.py version            Salt's line and Python's
 
-The files in ../data are `load 1 2500`, `dump 1 2000` and `json 1 1500`, with
-PYTHONHASHSEED=0 and Python 3.11. A test
-that is ignored runs the script with other seeds (tests/yaml.rs).
+The files in ../data are `load 1 2500`, `dump 1 2000` and `json 1 1500`, with PYTHONHASHSEED=0 and Python 3.11. The test
+`interop` runs the script (tests/interop.rs).
 """
 import datetime
 import json
@@ -22,6 +23,7 @@ from collections import OrderedDict
 
 import yaml
 import salt.utils.yaml
+import salt.version
 
 FIXED = r"""
 a: b: c|\tx|a: [|*x|&a b: *c|&x 1\n&x 2|- &x 1\n- &x 2\n- *x|a: 1\na: 2|{a: 1}: 2|[1]: 2|!!python/object:os.system x|!foo x
@@ -308,13 +310,17 @@ def main():
                     if found:
                         print(json.dumps(found))
         return
-    if mode == "answers":
-        for path in sys.argv[2:]:
+    if mode == "version":
+        print(salt.version.__saltstack_version__.major, ".".join(map(str, sys.version_info[:2])))
+        return
+    if mode in ("answers", "reload"):
+        for path in sorted(pathlib.Path(sys.argv[2]).glob("*.json.xz")):
             found = json.loads(lzma.open(path).read())
             for made in found["pillars"] + [case["low"] for case in found["cases"] if "low" in case]:
                 for style in (None, True, False):
                     options = {"default_flow_style": style}
-                    print(json.dumps([typed(made), options, salt.utils.yaml.safe_dump(made, **options)]))
+                    dumped = salt.utils.yaml.safe_dump(made, **options)
+                    print(json.dumps([typed(made), options, dumped] if mode == "answers" else answer(dumped)))
         return
     seed, count = int(sys.argv[2]), int(sys.argv[3])
     if mode == "json":
