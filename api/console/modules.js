@@ -27,7 +27,7 @@ function Module({ of }) {
     <p>${of.served.length ? of.served.map((one) => html`<span class="line">The master serves <span class="mono" title=${visible(one.sha256)}>${short(one.sha256)}</span> in ${visible(one.env)}, ${bytes(one.size)}, ${one.signed ? 'with a signature' : 'without a signature'}.</span>`)
       : 'The master serves none: it is a standard module, or was installed on the minions.'}</p>
     ${of.versions.map((version) => html`<article class="version">
-      <h3>${visible(version.version || 'without a version')} <span class="dim">on ${many(version.minions, 'minion')}</span></h3>
+      <h3>${visible(version.version || 'without a version')} <span class="dim">on ${many(version.minions, 'minion')}</span> ${version.usable === false && html`<${State} kind="failed">cannot run<//>`}</h3>
       <dl class="facts"><div><dt>From</dt><dd>${visible(version.origin || 'the standard modules')}</dd></div>
         <div><dt>Signed by</dt><dd class="mono">${version.signed_by.length ? version.signed_by.map(visible).join(', ') : 'nobody'}</dd></div>
         <div><dt>sha256</dt><dd class="mono" title=${visible(version.sha256)}>${short(version.sha256)}</dd></div></dl>

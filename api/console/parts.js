@@ -229,14 +229,18 @@ export function Minions({ ids, all }) {
     ${all > ids.length ? ` and ${count(all - ids.length)} more` : ''}</span>`;
 }
 
-/** What a module asks for, has, and lacks. */
+/**
+ * What a module asks for, has, and lacks. `has` is in the form of the configuration: `all`, and besides, under a function or a
+ * master, what differs there.
+ */
 export function Grants({ asks, has, missing }) {
-  const without = asks.filter((name) => !(has && name in has));
+  const parts = Object.entries(has || {}).filter(([, grants]) => grants && Object.keys(grants).length);
   return html`<dl class="grants">
     <dt>Asks for</dt><dd>${asks.length ? asks.map((name) => html`<span class="tag">${visible(name)}</span>`) : 'nothing'}</dd>
-    <dt>Has</dt><dd>${has && Object.keys(has).length ? html`<${Output} value=${has} label="What it has" class="small" />` : 'nothing'}</dd>
-    ${(missing.length > 0 || without.length > 0) && html`<dt>Lacks</dt><dd>
-      ${missing.length ? html`<p>The minion's configuration grants it with:</p>${missing.map((line) => html`<${Copy} text=${line} label="Lines that grant it" />`)}`
-        : without.map((name) => html`<span class="tag warn">${visible(name)}</span>`)}</dd>`}
+    <dt>Has</dt><dd>${parts.length ? parts.map(([where, grants]) => html`
+      ${where !== 'all' && html`<p>${visible(where)}:</p>`}<${Output} value=${grants} label=${where === 'all' ? 'What it has' : `What it has in ${visible(where)}`} class="small" />`) : 'nothing'}</dd>
+    ${missing.length > 0 && html`<dt>Lacks</dt><dd>
+      <p>The minion's configuration grants it with:</p>
+      ${missing.map((lines) => html`<${Copy} text=${lines} label="Lines that grant it" />`)}</dd>`}
   </dl>`;
 }

@@ -161,7 +161,7 @@ fn answer(mut stream: &TcpStream, state: &State, api: u16) -> Option<()> {
         "/v1/modules" => {
             json!({"items": [{"name": HOSTILE, "served": [{"env": "base", "sha256": "cd".repeat(32), "size": 81234, "signed": true}], "drift": 1, "held": 1,
             "versions": [{"version": "1.2.0", "sha256": "ab".repeat(32), "origin": "base", "signed_by": [HOSTILE], "minions": 1, "some": [HOSTILE], "served": false,
-            "asks": ["http"], "grants": [{"has": {}, "missing": [HOSTILE], "minions": 1, "some": ["web1"]}]}]}], "next": null, "minions": 1, "unknown": 1})
+            "asks": ["http"], "grants": [{"has": {"all": {"env": [HOSTILE]}, "pkgtool.x": {"env": [HOSTILE]}}, "missing": [HOSTILE], "minions": 1, "some": ["web1"]}]}]}], "next": null, "minions": 1, "unknown": 1})
         }
         "/v1/held" => {
             json!({"items": [{"name": "pkgtool", "why": HOSTILE, "held": {"version": HOSTILE, "sha256": "cd".repeat(32), "size": 5, "origin": "base", "signed_by": [], "signed": null},
@@ -170,7 +170,7 @@ fn answer(mut stream: &TcpStream, state: &State, api: u16) -> Option<()> {
         }
         "/v1/plan" => {
             json!({"allowed": body["fun"] != "cmd.run", "fun": body["fun"], "module": "pkgtool", "expected": 40, "connected": 39, "away": 1, "some": ["web1"],
-            "groups": [{"minions": 39, "some": ["web1"], "usable": true, "version": "1.2.0", "sha256": "ab", "asks": ["http", "process"], "has": {"http": {}},
+            "groups": [{"minions": 39, "some": ["web1"], "usable": true, "version": "1.2.0", "sha256": "ab", "asks": ["http", "process"], "has": {"all": {"http": ["https://deb.debian.org/"]}},
             "missing": ["sandbox: {modules: {pkgtool: {process: {}}}}"], "held": null}], "without": 0, "unknown": 1})
         }
         _ if path.starts_with("/v1/fleet/") => {
