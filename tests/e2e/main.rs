@@ -2,6 +2,7 @@
 
 mod api;
 mod api_paths;
+mod api_shapes;
 mod commands;
 mod completion;
 mod copies;
