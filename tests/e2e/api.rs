@@ -56,11 +56,16 @@ impl Api {
 
     /// Starts it with further settings of the master as well.
     pub(super) fn start_as(settings: &str, more: &str) -> Self {
+        Self::start_for("admin: ['.*', '@runner', '@wheel'], joe: [test.ping]", more, settings)
+    }
+
+    /// Starts it for these users, with further settings below `rest_cherrypy`, and of the master.
+    pub(super) fn start_for(users: &str, more: &str, of_master: &str) -> Self {
         let [port] = free_ports();
         let master = Master::start(&format!(
-            "external_auth: {{sharedsecret: {{admin: ['.*', '@runner', '@wheel'], joe: [test.ping]}}}}\nsharedsecret: {PASSWORD}\n\
+            "external_auth: {{sharedsecret: {{{users}}}}}\nsharedsecret: {PASSWORD}\n\
              nodegroups: {{web: 'L@m1'}}\nnetapi_enable_clients: [{}]\napi_logfile: api.log\napi_pidfile: api.pid\n\
-             audit_log: audit.log\n{settings}\nrest_cherrypy: {{host: 127.0.0.1, port: {port}, disable_ssl: True{more}}}",
+             audit_log: audit.log\nrest_cherrypy: {{host: 127.0.0.1, port: {port}, disable_ssl: True{more}}}\n{of_master}",
             CLIENTS.join(", ")
         ));
         let minion = master.minion("m1");

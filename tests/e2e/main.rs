@@ -2,6 +2,7 @@
 
 mod api;
 mod api_credentials;
+mod api_events;
 mod api_paths;
 mod commands;
 mod completion;
