@@ -7,11 +7,13 @@
 //! |---|---|
 //! | [`value`] | Python's values, shared and changeable |
 //! | [`convert`] | to and from the values of brine-protocol |
+//! | [`jinja`] | Jinja2 as Salt sets it up |
 //! | [`yaml`] | YAML 1.1 as Salt loads and dumps it |
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "rmpv")]
 pub mod convert;
+pub mod jinja;
 pub mod value;
 pub mod yaml;
 
