@@ -223,7 +223,7 @@ pub(super) fn percent(interp: &mut Interp, format: &str, values: &Value) -> Res<
         Value::Tuple(items) => items.to_vec(),
         other => vec![other.clone()],
     };
-    let is_mapping = matches!(values, Value::Dict(_));
+    let is_mapping = matches!(values, Value::Dict(_) | Value::List(_));
     let (mut out, mut next, mut named) = (String::new(), 0, false);
     let mut rest = format;
     while let Some(found) = rest.find('%') {

@@ -150,6 +150,7 @@ impl Reader<'_> {
 /// How to write.
 pub(super) struct Format {
     pub(super) sort_keys: bool,
+    pub(super) ascii: bool,
     pub(super) indent: Option<usize>,
 }
 
@@ -179,7 +180,7 @@ pub(super) fn write(value: &Value, format: &Format, out: &mut dyn Write, depth: 
         Value::Bool(b) => write!(out, "{b}").map_err(full),
         Value::Int(n) => write!(out, "{n}").map_err(full),
         Value::Float(n) => out.write_str(&float(*n)).map_err(full),
-        Value::Str(text) => write_text(text, out).map_err(full),
+        Value::Str(text) => write_text(text, format.ascii, out).map_err(full),
         Value::List(items) => list(&items.borrow(), out),
         Value::Tuple(items) => list(items, out),
         Value::Dict(dict) => {
@@ -206,7 +207,7 @@ pub(super) fn write(value: &Value, format: &Format, out: &mut dyn Write, depth: 
             out.write_char('{').map_err(full)?;
             for (at, (key, item)) in entries.iter().enumerate() {
                 line(out, depth + 1, at > 0)?;
-                write_text(key, out).map_err(full)?;
+                write_text(key, format.ascii, out).map_err(full)?;
                 out.write_str(": ").map_err(full)?;
                 write(item, format, out, depth + 1)?;
             }
@@ -226,7 +227,7 @@ fn float(n: f64) -> String {
     }
 }
 
-fn write_text(text: &str, out: &mut dyn Write) -> fmt::Result {
+fn write_text(text: &str, ascii: bool, out: &mut dyn Write) -> fmt::Result {
     out.write_char('"')?;
     for c in text.chars() {
         match c {
@@ -238,6 +239,7 @@ fn write_text(text: &str, out: &mut dyn Write) -> fmt::Result {
             '\x08' => out.write_str("\\b")?,
             '\x0c' => out.write_str("\\f")?,
             ' '..='~' => out.write_char(c)?,
+            c if !ascii && c > ' ' => out.write_char(c)?,
             c => {
                 for unit in c.encode_utf16(&mut [0; 2]) {
                     write!(out, "\\u{unit:04x}")?;

@@ -68,9 +68,17 @@ impl Object for Undefined {
     fn write_repr(&self, out: &mut dyn fmt::Write) -> fmt::Result {
         out.write_str("Undefined")
     }
+    fn write_str(&self, _: &mut dyn fmt::Write) -> fmt::Result {
+        Ok(())
+    }
 }
 
 impl Undefined {
+    /// An `if` without `else` gives Jinja's plain `Undefined`, which prints as nothing.
+    pub(super) fn is_lenient(&self) -> bool {
+        self.message.starts_with("the inline if-expression")
+    }
+
     pub(super) fn value(message: impl Into<String>) -> Value {
         object(Self { message: message.into(), unsafe_access: false })
     }

@@ -83,8 +83,9 @@ pub(super) fn binary(interp: &mut Interp, operator: Operator, left: &Value, righ
             if let Some(value) = repeated {
                 return Ok(value);
             }
-            if matches!(left, Value::Str(_) | Value::List(_) | Value::Tuple(_)) {
-                let name = right.type_name();
+            let is_sequence = |value: &Value| matches!(value, Value::Str(_) | Value::List(_) | Value::Tuple(_));
+            if is_sequence(left) || is_sequence(right) {
+                let name = if is_sequence(left) { right.type_name() } else { left.type_name() };
                 return Err(JinjaError::python(format!("can't multiply sequence by non-int of type '{name}'")));
             }
         }

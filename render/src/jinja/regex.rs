@@ -79,7 +79,7 @@ pub(super) fn replace(
                 Some(c) if c.is_ascii_alphabetic() => {
                     return Err(JinjaError::python(format!("bad escape \\{c}")));
                 }
-                Some(c) if c == '\\' => out.push('\\'),
+                Some('\\') => out.push('\\'),
                 Some(c) => out.extend(['\\', c]),
                 None => return Err(JinjaError::python("bad escape (end of pattern)")),
             }

@@ -9,12 +9,14 @@ use indexmap::IndexMap;
 use super::ast::{BlockDef, Name, Template};
 use crate::value::Value;
 
+type Definitions = Vec<(Rc<BlockDef>, Rc<Template>)>;
+
 /// Names that a template was given, and those that it set at its top.
 pub(super) struct Context {
     pub(super) given: Rc<HashMap<Name, Value>>,
     pub(super) set: RefCell<IndexMap<Name, Value>>,
     /// For each block, its definitions from the youngest template to the oldest.
-    pub(super) blocks: RefCell<HashMap<Name, Vec<(Rc<BlockDef>, Rc<Template>)>>>,
+    pub(super) blocks: RefCell<HashMap<Name, Definitions>>,
 }
 
 /// A level of names.

@@ -57,7 +57,7 @@ pub(super) fn exists(name: &str) -> bool {
     NAMES[..41].contains(&name)
 }
 
-pub(super) fn apply(interp: &mut Interp, name: &str, value: &Value, passed: Passed) -> Res<bool> {
+pub(super) fn apply(interp: &mut Interp, name: &str, value: &Value, passed: &Passed) -> Res<bool> {
     let other =
         || {
             passed.positional.first().cloned().ok_or_else(|| {
@@ -93,7 +93,6 @@ pub(super) fn apply(interp: &mut Interp, name: &str, value: &Value, passed: Pass
         "list" => matches!(value, Value::List(_)),
         "escaped" => false,
         "sequence" => {
-            check(value)?;
             let range = cast::<Iter>(value).is_some_and(|iter| matches!(iter.kind, super::object::IterKind::Range(..)));
             matches!(value, Value::Str(_) | Value::List(_) | Value::Tuple(_) | Value::Dict(_) | Value::Bytes(_))
                 || range
@@ -124,8 +123,7 @@ pub(super) fn apply(interp: &mut Interp, name: &str, value: &Value, passed: Pass
         "odd" | "even" | "divisibleby" => {
             let by = if name == "divisibleby" { other()? } else { Value::Int(2) };
             let rest = ops::binary(interp, super::ast::Operator::Mod, value, &by)?;
-            let rest = ops::equal(interp, &rest, &Value::Int(i128::from(name == "odd")))?;
-            rest
+            ops::equal(interp, &rest, &Value::Int(i128::from(name == "odd")))?
         }
         "lower" => {
             interp.text(value).map(|t| t.chars().any(char::is_lowercase) && !t.chars().any(char::is_uppercase))?

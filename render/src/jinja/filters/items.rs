@@ -78,6 +78,9 @@ pub(super) fn apply(interp: &mut Interp, name: &str, value: &Value, mut passed: 
             return Ok(value.as_str().unwrap_or_default().chars().rev().collect::<String>().into());
         }
         "dictsort" => return dictsort(interp, value, &passed),
+        "select" | "reject" | "selectattr" | "rejectattr" | "map" if matches!(value, Value::None) => {
+            return Ok(Iter::generator(Vec::new()));
+        }
         "select" | "reject" | "selectattr" | "rejectattr" => return select(interp, name, value, passed),
         "map" => return map(interp, value, passed),
         _ => {}
@@ -123,7 +126,7 @@ pub(super) fn apply(interp: &mut Interp, name: &str, value: &Value, mut passed: 
                     None => folded(part(interp, item, path.as_ref())?, sensitive),
                 });
             }
-            Value::list(sort_by(interp, items, &keys, flag(&passed, 0, "reverse"))?)
+            Value::list(sort_by(interp, &items, &keys, flag(&passed, 0, "reverse"))?)
         }
         "min" | "max" => {
             // Salt's own, in place of Jinja's
@@ -195,7 +198,7 @@ pub(super) fn apply(interp: &mut Interp, name: &str, value: &Value, mut passed: 
             }
             let places: Vec<Value> = (0..items.len()).map(|n| Value::from(n as u64)).collect();
             let mut groups: Vec<(Value, Vec<Value>)> = Vec::new();
-            for at in sort_by(interp, places, &keys, false)? {
+            for at in sort_by(interp, &places, &keys, false)? {
                 let at = ops::integer(&at).unwrap_or_default() as usize;
                 match groups.last_mut() {
                     Some((key, group)) if keys[at].equals(key) == Some(true) => group.push(items[at].clone()),
@@ -234,9 +237,9 @@ fn dictsort(interp: &mut Interp, value: &Value, passed: &Passed) -> Res<Value> {
     let pairs: Vec<[Value; 2]> = dict.borrow().iter().map(|(k, v)| [k.value().clone(), v.clone()]).collect();
     interp.charge_values(pairs.len() * 3)?;
     let keys: Vec<Value> = pairs.iter().map(|pair| folded(pair[at].clone(), sensitive)).collect();
-    let items = pairs.into_iter().map(Value::tuple).collect();
+    let items: Vec<Value> = pairs.into_iter().map(Value::tuple).collect();
     let reverse = passed.get(2, "reverse").is_some_and(|v| v.truthy());
-    Ok(Value::list(sort_by(interp, items, &keys, reverse)?))
+    Ok(Value::list(sort_by(interp, &items, &keys, reverse)?))
 }
 
 fn select(interp: &mut Interp, name: &str, value: &Value, mut passed: Passed) -> Res<Value> {
@@ -260,7 +263,7 @@ fn select(interp: &mut Interp, name: &str, value: &Value, mut passed: Passed) ->
                     return Err(JinjaError::template(format!("No test named '{test}'.")));
                 }
                 let args = Passed { positional: passed.positional.clone(), keyword: passed.keyword.clone() };
-                tests::apply(interp, &test, &tested, args)?
+                tests::apply(interp, &test, &tested, &args)?
             }
             None => interp.truthy(&tested)?,
         };
@@ -294,7 +297,7 @@ fn map(interp: &mut Interp, value: &Value, mut passed: Passed) -> Res<Value> {
                     return Err(JinjaError::template(format!("No filter named '{name}'.")));
                 }
                 let args = Passed { positional: passed.positional.clone(), keyword: passed.keyword.clone() };
-                super::apply(interp, &name, item, args, None)?
+                super::apply(interp, &name, &item, args, None)?
             }
             (None, None) => item,
         });

@@ -22,22 +22,22 @@ pub(super) fn exists(name: &str) -> bool {
 pub(super) fn apply(
     interp: &mut Interp,
     name: &str,
-    value: Value,
+    value: &Value,
     passed: Passed,
     _scope: Option<&Rc<Scope>>,
 ) -> Res<Value> {
     interp.step()?;
     if items::NAMES.contains(&name) {
-        return items::apply(interp, name, &value, passed);
+        return items::apply(interp, name, value, passed);
     }
     if text::NAMES.contains(&name) {
-        return text::apply(interp, name, &value, &passed);
+        return text::apply(interp, name, value, &passed);
     }
     if serialize::NAMES.contains(&name) {
-        return serialize::apply(interp, name, &value, &passed);
+        return serialize::apply(interp, name, value, &passed);
     }
     if salt::NAMES.contains(&name) {
-        return salt::apply(interp, name, &value, &passed);
+        return salt::apply(interp, name, value, &passed);
     }
     Err(JinjaError::template(format!("No filter named '{name}' found.")))
 }

@@ -36,7 +36,9 @@ pub(super) const NAMES: [&str; 25] = [
 ];
 
 pub(super) fn apply(interp: &mut Interp, name: &str, value: &Value, passed: &Passed) -> Res<Value> {
-    check(value)?;
+    if !matches!(name, "to_bool" | "is_list" | "is_iter") {
+        check(value)?;
+    }
     match name {
         "regex_replace" | "regex_match" | "regex_search" => {
             let pattern = passed.need(0, "rgx", name)?;
@@ -71,6 +73,7 @@ pub(super) fn apply(interp: &mut Interp, name: &str, value: &Value, passed: &Pas
             Value::List(_) | Value::Dict(_) | Value::Set(_) => value.truthy(),
             _ => false,
         })),
+        "quote" if !value.truthy() => Ok("''".into()),
         "quote" => {
             let text = text_arg(value)?;
             let safe = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
@@ -101,7 +104,7 @@ pub(super) fn apply(interp: &mut Interp, name: &str, value: &Value, passed: &Pas
             let items = ops::iterate(interp, value)?;
             let keys =
                 items.iter().map(|item| text_arg(item).map(|t| t.to_lowercase().into())).collect::<Res<Vec<_>>>()?;
-            Ok(Value::list(sort_by(interp, items, &keys, false)?))
+            Ok(Value::list(sort_by(interp, &items, &keys, false)?))
         }
         "flatten" => {
             let levels = passed.get(0, "levels").as_ref().and_then(ops::integer);

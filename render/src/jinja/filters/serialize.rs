@@ -58,12 +58,13 @@ pub(super) fn apply(interp: &mut Interp, name: &str, value: &Value, passed: &Pas
             to_yaml(interp, &Value::list(list), passed.get(0, "flow_style").is_some_and(|v| v.truthy()))
         }
         "json" => {
-            let indent = indent(passed.get(1, "indent"));
-            to_json(interp, value, passed.get(0, "sort_keys").unwrap_or(true.into()).truthy(), indent).map(Value::from)
+            let indent = indent(passed.get(1, "indent").as_ref());
+            to_json(interp, value, passed.get(0, "sort_keys").unwrap_or(true.into()).truthy(), false, indent)
+                .map(Value::from)
         }
         "tojson" => {
             let sorted = passed.named("sort_keys").is_some_and(Value::truthy);
-            let text = to_json(interp, value, sorted, indent(passed.get(0, "indent")))?;
+            let text = to_json(interp, value, sorted, true, indent(passed.get(0, "indent").as_ref()))?;
             let text = text.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026");
             Ok(text.replace('\'', "\\u0027").into())
         }
@@ -75,10 +76,7 @@ pub(super) fn apply(interp: &mut Interp, name: &str, value: &Value, passed: &Pas
         "load_yaml" => {
             let text = match value {
                 Value::Str(_) | Value::Object(_) => interp.text(value)?,
-                other => {
-                    let shown = interp.text(other)?;
-                    return Err(JinjaError::template(format!("Unable to load yaml from {shown}")));
-                }
+                _ => return Err(JinjaError::python("a string or stream input is required")),
             };
             interp.charge(text.len() * 8)?;
             yaml::load(&text, &yaml::Limits::default())
@@ -87,7 +85,8 @@ pub(super) fn apply(interp: &mut Interp, name: &str, value: &Value, passed: &Pas
         "load_json" => {
             let text = interp.text(value)?;
             interp.charge(text.len() * 8)?;
-            let loaded = json::parse(&text);
+            let is_text = matches!(value, Value::Str(_) | Value::Object(_));
+            let loaded = if is_text { json::parse(&text) } else { Err(()) };
             loaded.map_err(|()| JinjaError::template(format!("Unable to load json from {text}")))
         }
         "yaml_encode" if matches!(value, Value::List(_) | Value::Dict(_) | Value::Tuple(_) | Value::Set(_)) => {
@@ -109,9 +108,9 @@ pub(super) fn apply(interp: &mut Interp, name: &str, value: &Value, passed: &Pas
     }
 }
 
-fn indent(value: Option<Value>) -> Option<usize> {
+fn indent(value: Option<&Value>) -> Option<usize> {
     match value {
-        Some(Value::Int(n)) => usize::try_from(n.clamp(0, 64)).ok(),
+        Some(Value::Int(n)) => usize::try_from((*n).clamp(0, 64)).ok(),
         _ => None,
     }
 }
@@ -130,10 +129,10 @@ fn to_yaml(interp: &mut Interp, value: &Value, flow: bool) -> Res<Value> {
     Ok(text.strip_suffix("\n...").unwrap_or(text).into())
 }
 
-fn to_json(interp: &mut Interp, value: &Value, sort_keys: bool, indent: Option<usize>) -> Res<String> {
+fn to_json(interp: &mut Interp, value: &Value, sort_keys: bool, ascii: bool, indent: Option<usize>) -> Res<String> {
     let mut why = None;
     let text = interp.written(|out| {
-        json::write(value, &json::Format { sort_keys, indent }, out, 0).map_err(|message| {
+        json::write(value, &json::Format { sort_keys, ascii, indent }, out, 0).map_err(|message| {
             why = Some(message);
             std::fmt::Error
         })

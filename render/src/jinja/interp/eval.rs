@@ -50,12 +50,12 @@ impl Interp<'_> {
                 let Some(input) = input else { return Err(JinjaError::template("a filter without an input")) };
                 let input = self.eval(input, scope)?;
                 let passed = self.eval_args(args, scope)?;
-                filters::apply(self, name, input, passed, Some(scope))
+                filters::apply(self, name, &input, passed, Some(scope))
             }
             ExprKind::Test(input, name, args) => {
                 let input = self.eval(input, scope)?;
                 let passed = self.eval_args(args, scope)?;
-                tests::apply(self, name, &input, passed).map(Value::Bool)
+                tests::apply(self, name, &input, &passed).map(Value::Bool)
             }
             ExprKind::Not(inner) => {
                 let value = self.eval(inner, scope)?;

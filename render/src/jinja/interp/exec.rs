@@ -114,6 +114,9 @@ impl Interp<'_> {
             return Ok(Flow::Next);
         }
         check(&value)?;
+        if let Value::Dict(dict) = &value {
+            dict.borrow().values().try_for_each(check)?;
+        }
         let text = self.written(|out| print::write(&value, out))?;
         out.push_str(&text);
         Ok(Flow::Next)
@@ -190,7 +193,7 @@ impl Interp<'_> {
             StmtKind::Load(filter, target, def) => {
                 let body = self.make_macro(def, scope);
                 let text = self.call_in(&body, Passed::default(), Some(scope))?;
-                let value = filters::apply(self, filter, text, Passed::default(), Some(scope))?;
+                let value = filters::apply(self, filter, &text, Passed::default(), Some(scope))?;
                 self.assign(target, value, scope)
             }
             StmtKind::Block(block) => {
@@ -207,7 +210,7 @@ impl Interp<'_> {
                 let name = self.eval(template, scope)?;
                 let mut value = Value::Object(self.import(&name, *context, scope)?);
                 if let Some(filter) = load {
-                    value = filters::apply(self, filter, value, Passed::default(), Some(scope))?;
+                    value = filters::apply(self, filter, &value, Passed::default(), Some(scope))?;
                 }
                 scope.set(target, value);
                 Ok(())
@@ -229,7 +232,7 @@ impl Interp<'_> {
             None => text,
         };
         let passed = self.eval_args(args, scope)?;
-        filters::apply(self, name, input, passed, Some(scope))
+        filters::apply(self, name, &input, passed, Some(scope))
     }
 
     pub(super) fn assign(&mut self, target: &Target, value: Value, scope: &Rc<Scope>) -> Res<()> {

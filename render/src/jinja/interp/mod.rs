@@ -157,8 +157,8 @@ impl Drop for Interp<'_> {
 /// Refuses something undefined.
 pub(super) fn check(value: &Value) -> Res<()> {
     match cast::<Undefined>(value) {
-        Some(undefined) => Err(undefined.error()),
-        None => Ok(()),
+        Some(undefined) if !undefined.is_lenient() => Err(undefined.error()),
+        _ => Ok(()),
     }
 }
 

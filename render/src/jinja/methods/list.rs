@@ -104,7 +104,7 @@ pub(super) fn call(interp: &mut Interp, list: &List, name: &'static str, passed:
                 None => items.clone(),
             };
             let reverse = passed.named("reverse").is_some_and(Value::truthy);
-            let sorted = sort_by(interp, items, &keys, reverse)?;
+            let sorted = sort_by(interp, &items, &keys, reverse)?;
             *list.borrow_mut() = sorted;
         }
         "reverse" => list.borrow_mut().reverse(),
@@ -120,7 +120,7 @@ pub(super) fn call(interp: &mut Interp, list: &List, name: &'static str, passed:
 /// Python's stable sort of items by their keys.
 pub(in crate::jinja) fn sort_by(
     interp: &mut Interp,
-    items: Vec<Value>,
+    items: &[Value],
     keys: &[Value],
     reverse: bool,
 ) -> Res<Vec<Value>> {
@@ -134,9 +134,8 @@ pub(in crate::jinja) fn sort_by(
         if failed.is_some() {
             return Ordering::Equal;
         }
-        // Python asks whether the later one is smaller, which is the order of the types in its message
-        match ops::order(interp, &keys[*b], &keys[*a], "<", 0) {
-            Ok(order) => order.unwrap_or(Ordering::Equal).reverse(),
+        match ops::order(interp, &keys[*a], &keys[*b], "<", 0) {
+            Ok(order) => order.unwrap_or(Ordering::Equal),
             Err(error) => {
                 failed = Some(error);
                 Ordering::Equal

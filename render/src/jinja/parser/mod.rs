@@ -34,7 +34,7 @@ pub(super) fn parse(source: &str, file: Option<Name>, settings: &Settings) -> Re
     };
     let body = parser.parse_body(&[]);
     let body = body.and_then(|body| match parser.missing.into_iter().next() {
-        Some(error) => Err(error),
+        Some(error) => Err(Box::new(error)),
         None => Ok(body),
     });
     match body {
@@ -55,7 +55,7 @@ struct Parser {
     /// Inside of conditions, an unknown filter is an error only when it is reached.
     soft: usize,
     /// Unknown filters and tests: said when all else is right.
-    missing: Vec<Box<JinjaError>>,
+    missing: Vec<JinjaError>,
     /// For each open macro: whether it names `varargs`, `kwargs`, `caller`.
     special: Vec<[bool; 3]>,
 }

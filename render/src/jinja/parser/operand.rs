@@ -259,7 +259,7 @@ impl Parser {
         let line = self.line();
         let name = self.dotted()?;
         if !filters::exists(&name) && self.soft == 0 {
-            self.missing.push(JinjaError::syntax(format!("No filter named '{name}'."), line));
+            self.missing.push(*JinjaError::syntax(format!("No filter named '{name}'."), line));
         }
         let args = if self.is_op("(") { self.args()? } else { Args::default() };
         Ok(Expr { line, kind: ExprKind::Filter(input, name, args) })
@@ -270,7 +270,7 @@ impl Parser {
         let negated = self.skip_name("not");
         let name = self.dotted()?;
         if !tests::exists(&name) && self.soft == 0 {
-            self.missing.push(JinjaError::syntax(format!("No test named '{name}'."), line));
+            self.missing.push(*JinjaError::syntax(format!("No test named '{name}'."), line));
         }
         let ends = ["else", "or", "and"].iter().any(|name| self.is_name(name));
         let args = match self.current() {

@@ -130,7 +130,7 @@ impl Parser {
             "continue" => StmtKind::Continue,
             "include" => self.include()?,
             "import" => self.import(None)?,
-            "from" => self.from_import(line)?,
+            "from" => self.import_names(line)?,
             "extends" => StmtKind::Extends(self.expression(true)?),
             "import_yaml" | "import_json" | "import_text" => {
                 let load = name.replace("import", "load");

@@ -103,7 +103,7 @@ impl Parser {
         Ok(StmtKind::Import { template, target, context, load })
     }
 
-    pub(super) fn from_import(&mut self, line: u32) -> Res<StmtKind> {
+    pub(super) fn import_names(&mut self, line: u32) -> Res<StmtKind> {
         let template = self.expression(true)?;
         if !self.skip_name("import") {
             return self.expected("import");
