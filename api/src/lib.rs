@@ -38,6 +38,7 @@ pub mod stats;
 pub mod stream;
 pub mod tls;
 pub mod traffic;
+pub mod watchers;
 pub mod work;
 
 pub use daemon::ApiDaemon;

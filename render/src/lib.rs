@@ -9,11 +9,15 @@
 //! | [`convert`] | to and from the values of brine-protocol |
 //! | [`jinja`] | Jinja2 as Salt sets it up |
 //! | [`yaml`] | YAML 1.1 as Salt loads and dumps it |
+//! | [`json`] | JSON as Python loads it |
+//! | [`pipe`] | the line `#!jinja\|yaml` |
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "rmpv")]
 pub mod convert;
 pub mod jinja;
+pub mod json;
+pub mod pipe;
 pub mod value;
 pub mod yaml;
 

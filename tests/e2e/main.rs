@@ -1,6 +1,9 @@
 //! End to end: real daemons and commands on loopback, in temporary folders.
 
 mod api;
+mod api_credentials;
+mod api_events;
+mod api_paths;
 mod commands;
 mod completion;
 mod copies;

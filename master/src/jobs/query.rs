@@ -92,16 +92,23 @@ pub(super) fn job(connection: &Connection, jid: &Jid) -> rusqlite::Result<Option
 pub(super) fn returns(connection: &Connection, jid: &Jid) -> rusqlite::Result<Vec<JobReturn>> {
     let mut statement = connection
         .prepare_cached("select minion, at, retcode, success, load from returns where jid = ?1 order by minion")?;
-    let rows = statement.query_map([jid.as_str()], |row| {
-        Ok(JobReturn {
-            minion: parsed(row, 0)?,
-            at_ms: row.get(1)?,
-            retcode: row.get(2)?,
-            success: row.get(3)?,
-            load: row.get(4)?,
-        })
-    })?;
+    let rows = statement.query_map([jid.as_str()], to_return)?;
     rows.collect()
+}
+
+pub(super) fn one_return(connection: &Connection, jid: &Jid, minion: &MinionId) -> rusqlite::Result<Option<JobReturn>> {
+    let sql = "select minion, at, retcode, success, load from returns where jid = ?1 and minion = ?2";
+    connection.prepare_cached(sql)?.query_row([jid.as_str(), minion.as_str()], to_return).optional()
+}
+
+fn to_return(row: &Row<'_>) -> rusqlite::Result<JobReturn> {
+    Ok(JobReturn {
+        minion: parsed(row, 0)?,
+        at_ms: row.get(1)?,
+        retcode: row.get(2)?,
+        success: row.get(3)?,
+        load: row.get(4)?,
+    })
 }
 
 pub(super) fn find(connection: &Connection, filter: &JobFilter) -> rusqlite::Result<Vec<StoredJob>> {

@@ -33,7 +33,7 @@ use crate::presence::{self, Presence};
 use crate::private_ops::PrivatePool;
 use crate::publisher::{CurrentKey, PublisherHandle};
 use crate::refusals::Refusals;
-use crate::requests::{Auths, Handlers, Pillars};
+use crate::requests::{Auths, Handlers, OpenHooks, Pillars};
 use crate::returns::ReturnIntake;
 use crate::runners::{self, Runners};
 use crate::sessions::Sessions;
@@ -286,6 +286,7 @@ impl Shared<'_> {
             refusals: refusals.clone(),
             throttle: throttle.clone(),
             lanes: Lanes::default(),
+            open_hooks: OpenHooks::default(),
             timings,
         }
     }

@@ -92,7 +92,14 @@ pub(super) fn compose(text: &str, limits: &Limits) -> Result<Nodes> {
                 // Python makes a list that contains itself, which Salt then walks until its stack is full: an error here,
                 // after all that Python finds
                 if open.iter().any(|collection| collection.id == id) {
-                    nodes.recursive.get_or_insert(mark);
+                    // a map that merges itself gets nothing from it
+                    let merges_itself = open.last().is_some_and(|map| {
+                        let key = map.children.last().map(|key| &nodes.all[*key as usize].tag);
+                        map.id == id && map.children.len() % 2 == 1 && key == Some(&Tag::Merge)
+                    });
+                    if !merges_itself {
+                        nodes.recursive.get_or_insert(mark);
+                    }
                     let node = Node { tag: Tag::Map, kind: Kind::Mapping(Vec::new()), mark };
                     add(&mut nodes, &mut anchors, None, node)?
                 } else {
@@ -111,6 +118,9 @@ pub(super) fn compose(text: &str, limits: &Limits) -> Result<Nodes> {
                 let tag = tag.filter(|tag| tag != "!").map_or(Tag::Seq, Tag::parse);
                 let node = Node { tag, kind: Kind::Sequence(Vec::new()), mark };
                 let id = add(&mut nodes, &mut anchors, anchor, node)?;
+                if open.len() >= limits.depth {
+                    return Err(YamlError::limit(format!("more than {} levels", limits.depth), mark));
+                }
                 open.push(Open { id, children: Vec::new() });
                 continue;
             }
@@ -118,6 +128,9 @@ pub(super) fn compose(text: &str, limits: &Limits) -> Result<Nodes> {
                 let tag = tag.filter(|tag| tag != "!").map_or(Tag::Map, Tag::parse);
                 let node = Node { tag, kind: Kind::Mapping(Vec::new()), mark };
                 let id = add(&mut nodes, &mut anchors, anchor, node)?;
+                if open.len() >= limits.depth {
+                    return Err(YamlError::limit(format!("more than {} levels", limits.depth), mark));
+                }
                 open.push(Open { id, children: Vec::new() });
                 continue;
             }

@@ -3,20 +3,27 @@
 
     VENV/bin/python yaml_oracle.py load SEED COUNT    [text, "ok", repr] or [text, error's class, its text]
     VENV/bin/python yaml_oracle.py dump SEED COUNT    [value, options, text]; a value is typed JSON, see `typed`
+    VENV/bin/python yaml_oracle.py json SEED COUNT    as load, for JSON
     VENV/bin/python yaml_oracle.py files FOLDER...    as load, for each .yml, .yaml, .sls and pillar.example
+    VENV/bin/python yaml_oracle.py answers FOLDER     as dump, for pillars and low data of the NAME.json.xz about formulas
+    VENV/bin/python yaml_oracle.py reload FOLDER      as load, for the text of these dumps
+    VENV/bin/python yaml_oracle.py version            Salt's line and Python's
 
-The files in ../data are `load 1 2500` and `dump 1 2000`; `make` there is this script's output, nothing else. A test
-that is ignored runs the script with other seeds (tests/yaml.rs).
+The files in ../data are `load 1 2500`, `dump 1 2000` and `json 1 1500`, with PYTHONHASHSEED=0 and Python 3.11. The test
+`interop` runs the script (tests/interop.rs).
 """
 import datetime
 import json
+import lzma
 import pathlib
 import random
 import string
 import sys
+from collections import OrderedDict
 
 import yaml
 import salt.utils.yaml
+import salt.version
 
 FIXED = r"""
 a: b: c|\tx|a: [|*x|&a b: *c|&x 1\n&x 2|- &x 1\n- &x 2\n- *x|a: 1\na: 2|{a: 1}: 2|[1]: 2|!!python/object:os.system x|!foo x
@@ -174,6 +181,38 @@ def big(value):
     return isinstance(value, int) and abs(value) >= 2**127
 
 
+JSON_PIECES = ['{', '}', '[', ']', ',', ':', '"a"', '"b": ', '"', '\\', '\\n', '\\u00e9', '\\ud83d\\ude00', '\\x', '\\u12', '1', '-', '0', '1.5', '.', 'e', '-1e+5',
+               'null', 'true', 'NaN', 'Infinity', '-Infinity', 'nul', ' ', '\n', '\t', 'é', '😀', '\x00', "'", '\ufeff', '1e400']
+
+
+def json_value(r, depth):
+    if depth <= 0 or r.random() < 0.4:
+        return r.choice([None, True, 1, -5, 2**70, 1.5, 1e300, "", "a", "é\n", "😀\\", float("inf")])
+    if r.random() < 0.5:
+        return [json_value(r, depth - 1) for _ in range(r.randint(0, 4))]
+    return {r.choice("abcdef"): json_value(r, depth - 1) for _ in range(r.randint(0, 4))}
+
+
+def json_cases(seed, count):
+    r = random.Random(seed)
+    for _ in range(count):
+        made = json.dumps(json_value(r, 3), ensure_ascii=r.random() < 0.5, indent=r.choice([None, 1]))
+        kind = r.random()
+        if kind < 0.3:
+            made = "".join(r.choice(JSON_PIECES) for _ in range(r.randint(0, 8)))
+        elif kind < 0.8:
+            for _ in range(r.randint(1, 2)):
+                at = r.randint(0, len(made))
+                made = made[:at] + (r.choice(JSON_PIECES) if r.random() < 0.6 else "") + made[at + r.randint(0, 2):]
+        try:
+            found = json.loads(made)
+        except ValueError as error:
+            yield [made, type(error).__name__, str(error)]
+            continue
+        if not big(found) and "\\ud" not in json.dumps(repr(found)).replace("\\ud83d\\ude00", ""):
+            yield [made, "ok", repr(found)]
+
+
 def typed(value):
     if value is None or isinstance(value, (bool, str)):
         return value
@@ -271,7 +310,23 @@ def main():
                     if found:
                         print(json.dumps(found))
         return
+    if mode == "version":
+        print(salt.version.__saltstack_version__.major, ".".join(map(str, sys.version_info[:2])))
+        return
+    if mode in ("answers", "reload"):
+        for path in sorted(pathlib.Path(sys.argv[2]).glob("*.json.xz")):
+            found = json.loads(lzma.open(path).read())
+            for made in found["pillars"] + [case["low"] for case in found["cases"] if "low" in case]:
+                for style in (None, True, False):
+                    options = {"default_flow_style": style}
+                    dumped = salt.utils.yaml.safe_dump(made, **options)
+                    print(json.dumps([typed(made), options, dumped] if mode == "answers" else answer(dumped)))
+        return
     seed, count = int(sys.argv[2]), int(sys.argv[3])
+    if mode == "json":
+        for found in json_cases(seed, count):
+            print(json.dumps(found))
+        return
     if mode == "load":
         for made in texts(seed, count):
             found = answer(made)
@@ -297,8 +352,6 @@ def main():
         except UnicodeEncodeError:
             continue
 
-
-from collections import OrderedDict
 
 if __name__ == "__main__":
     main()
