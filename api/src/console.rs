@@ -12,6 +12,8 @@ include!(concat!(env!("OUT_DIR"), "/console_files.rs"));
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; \
                       trusted-types 'none'";
+/// Where the files are, below the page. A folder in there changes with them, so browsers keep them.
+pub const FOLDER: &str = "/files";
 /// The page. `@STATIC@` in it stands for where its files are, `@ROOT@` for what stands before all paths.
 const PAGE: &str = "index.html";
 
@@ -20,8 +22,8 @@ pub fn is_there() -> bool {
     !FILES.is_empty()
 }
 
-/// Answers the page. `root` stands before all paths; `files` is the path for files.
-pub fn page(headers: &HeaderMap, root: &str, files: &str) -> Response {
+/// Answers the page. `root` stands before all paths; `path` is the page's own.
+pub fn page(headers: &HeaderMap, root: &str, path: &str) -> Response {
     let Some((_, bytes, _)) = find(PAGE) else {
         let text =
             "This salt-api was built without its console. `make programs` and `make install` build it with one.\n";
@@ -37,7 +39,7 @@ pub fn page(headers: &HeaderMap, root: &str, files: &str) -> Response {
     if headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes()) {
         return (StatusCode::NOT_MODIFIED, head, [(ETAG, tag)]).into_response();
     }
-    let page = String::from_utf8_lossy(bytes).replace("@STATIC@", &format!("{root}{files}/console/{VERSION}"));
+    let page = String::from_utf8_lossy(bytes).replace("@STATIC@", &format!("{root}{path}{FOLDER}/{VERSION}"));
     (head, [(ETAG, tag)], page.replace("@ROOT@", root)).into_response()
 }
 
@@ -76,7 +78,7 @@ mod tests {
 
     #[test]
     fn files_are_kept_and_pages_asked_for_again() {
-        let page = page(&HeaderMap::new(), "/salt", "/static");
+        let page = page(&HeaderMap::new(), "/salt", "/app");
         if !is_there() {
             assert_eq!(page.status(), StatusCode::NOT_FOUND);
             return;
@@ -88,7 +90,7 @@ mod tests {
             assert!(header(&page, "content-security-policy").contains(part), "{part}");
         }
         let again = HeaderMap::from_iter([(IF_NONE_MATCH, page.headers()[ETAG].clone())]);
-        assert_eq!(super::page(&again, "", "/static").status(), StatusCode::NOT_MODIFIED);
+        assert_eq!(super::page(&again, "", "/app").status(), StatusCode::NOT_MODIFIED);
         let script = file(&HeaderMap::new(), VERSION, "main.js").expect("a script");
         assert!(
             header(&script, "cache-control").contains("immutable") && header(&script, "content-encoding").is_empty()

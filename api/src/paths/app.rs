@@ -33,17 +33,23 @@ pub fn routes(opts: &AppOpts) -> Router<Arc<Api>> {
         router = router
             .route(&opts.path, get(console_page))
             .route(&below, get(console_page))
-            .route(&format!("{}/console/{{version}}/{{name}}", opts.folder_path), get(console_file));
+            .route(&format!("{}{}/{{version}}/{{name}}", opts.path, console::FOLDER), get(console_file));
     }
     router
 }
 
 async fn console_page(State(api): Shared, headers: HeaderMap) -> Response {
-    console::page(&headers, &api.prefix, &api.app.folder_path)
+    console::page(&headers, &api.prefix, &api.app.path)
 }
 
 async fn console_file(headers: HeaderMap, Path((version, name)): Path<(String, String)>) -> Result<Response, Problem> {
     console::file(&headers, &version, &name).ok_or_else(not_found)
+}
+
+/// Where the application or the console is, as far as there is one.
+pub fn paths(opts: &AppOpts) -> Vec<&str> {
+    let page = (opts.page.is_some() || console::is_there()).then_some(opts.path.as_str());
+    page.into_iter().chain(opts.folder.as_ref().map(|_| opts.folder_path.as_str())).collect()
 }
 
 /// Answers the page to whoever looks at any other path with a browser, as Salt does.
