@@ -13,7 +13,7 @@ const LOST = 'brine/events/lost';
 
 const COLUMNS = [
   { title: 'Time', width: '7rem', narrow: '5.5rem', cell: (row) => html`<span class="dim">${row.at}</span>` },
-  { title: 'Tag', width: 'minmax(0, 1fr)', mono: true, cell: (row) => visible(row.tag) },
+  { title: 'Tag', width: 'minmax(0, 1fr)', mono: true, cell: (row) => visible(row.tag), sub: (row) => visible(row.json.slice(0, 120)) },
   { title: 'Data', width: 'minmax(0, 1.4fr)', low: true, mono: true, cell: (row) => html`<span class="dim">${visible(row.json.slice(0, 240))}</span>` },
 ];
 

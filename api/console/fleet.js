@@ -19,7 +19,8 @@ function Sandbox({ of }) {
 }
 
 const COLUMNS = [
-  { title: 'Minion', width: 'minmax(0, 2fr)', cell: (row) => visible(row.id) },
+  { title: 'Minion', width: 'minmax(0, 2fr)', cell: (row) => visible(row.id),
+    sub: (row) => visible([row.os, row.osrelease, row.version && `· ${row.version}`].filter(Boolean).join(' ')) },
   { title: 'State', width: '9rem', cell: (row) => html`<${MinionState} of=${row} />` },
   { title: 'System', width: 'minmax(0, 1fr)', low: true, cell: (row) => visible([row.os, row.osrelease].filter(Boolean).join(' ') || '–') },
   { title: 'Version', width: '7rem', low: true, cell: (row) => visible(row.version || '–') },

@@ -14,10 +14,12 @@ export function JobState({ of }) {
 }
 
 const COLUMNS = [
-  { title: 'Function', width: 'minmax(0, 2fr)', mono: true, cell: (row) => html`<strong>${visible(row.fun)}</strong> <span class="dim">${visible(args(row.args)).slice(0, 200)}</span>` },
+  { title: 'Function', width: 'minmax(0, 2fr)', mono: true, cell: (row) => html`<strong>${visible(row.fun)}</strong> <span class="dim">${visible(args(row.args)).slice(0, 200)}</span>`,
+    sub: (row) => `${time(row.start)} · ${visible(row.target)}` },
   { title: 'Target', width: 'minmax(0, 1fr)', low: true, mono: true, cell: (row) => visible(row.target) },
   { title: 'By', width: '7rem', low: true, cell: (row) => visible(row.user) },
-  { title: 'State', width: '8rem', cell: (row) => html`<${JobState} of=${row} />` },
+  { title: 'State', width: '8rem', cell: (row) => html`<${JobState} of=${row} />`,
+    sub: (row) => `${count(row.returned)} of ${count(row.expected)}` },
   { title: 'Returned', width: '10rem', low: true, cell: (row) => html`<${Bar} of=${row.expected} done=${row.returned} failed=${row.failed} /> ${count(row.returned)} of ${count(row.expected)}` },
   { title: 'Started', width: '11rem', low: true, end: true, cell: (row) => html`<span class="dim">${time(row.start)}</span>` },
 ];

@@ -17,7 +17,7 @@ const ACTS = [
 ];
 
 const COLUMNS = [
-  { title: 'Minion', width: 'minmax(0, 1fr)', cell: (row) => visible(row.id) },
+  { title: 'Minion', width: 'minmax(0, 1fr)', cell: (row) => visible(row.id), sub: (row) => html`<span class="mono">${visible(row.fingerprint || '')}</span>` },
   { title: 'State', width: '8rem', cell: (row) => html`<${State} kind=${KINDS[row.state]}>${row.state}<//>` },
   { title: 'Fingerprint', width: 'minmax(0, 2fr)', low: true, mono: true, cell: (row) => html`<span class="dim">${visible(row.fingerprint || 'not shown to you')}</span>` },
 ];

@@ -138,8 +138,8 @@ export function Dialog({ title, onClose, children }) {
 }
 
 /**
- * Rows of one height, of which only those in view are in the page. Columns: `{name, title, width, cell(row), low}`; `low` ones
- * are left out where the page is narrow. Arrows move between rows, Enter opens one.
+ * Rows of one height, of which only those in view are in the page. Columns: `{title, width, cell(row), low, sub(row)}`; `low` ones
+ * are left out where the page is narrow, and `sub` stands below the cell there. Arrows move between rows, Enter opens one.
  */
 export function Rows({ label, columns, rows, total, more, next, keyOf, onOpen, hrefOf, empty }) {
   const narrow = useNarrow();
@@ -208,7 +208,8 @@ export function Rows({ label, columns, rows, total, more, next, keyOf, onOpen, h
           tabindex=${index === at ? 0 : -1} style=${{ transform: `translateY(${index * height}px)`, height: `${height}px` }}
           onFocus=${() => setActive(index)} onClick=${(event) => !getSelection().toString() && (hrefOf || onOpen) && !event.target.closest('a, button') && open(rows[index])}>
         ${shown.map((column, place) => html`<span role="gridcell" class=${`${column.end ? 'end' : ''} ${column.mono ? 'mono' : ''}`}>
-          ${place === 0 && hrefOf ? html`<a href=${hrefOf(rows[index])} tabindex="-1">${column.cell(rows[index])}</a>` : column.cell(rows[index])}</span>`)}
+          ${place === 0 && hrefOf ? html`<a href=${hrefOf(rows[index])} tabindex="-1">${column.cell(rows[index])}</a>` : column.cell(rows[index])}
+          ${narrow && column.sub && html`<small>${column.sub(rows[index])}</small>`}</span>`)}
       </div>`)}
     </div>
   </div>

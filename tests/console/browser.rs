@@ -1,7 +1,6 @@
 //! A headless Chromium with the console in it.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use brine_kit::needs::missing;
@@ -49,7 +48,7 @@ impl WebDriverCompatibleCommand for Cdp {
 /// Returns the checker of accessibility, or reports what is missing for these tests.
 pub(crate) fn needed() -> Option<String> {
     for program in ["chromium", "chromedriver"] {
-        if Command::new(program).arg("--version").output().is_err() {
+        if in_path(program).is_none() {
             missing(program, "run `make browser`");
             return None;
         }
@@ -62,13 +61,18 @@ pub(crate) fn needed() -> Option<String> {
     axe
 }
 
+fn in_path(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
+}
+
 impl Browser {
     pub(crate) async fn start(look: Look) -> Self {
         let [port] = free_ports();
         let folder = tempfile::tempdir().expect("a folder");
-        let program = ["/usr/bin/chromedriver", "chromedriver"].into_iter().map(Path::new).find(|path| path.exists());
+        let program = in_path("chromedriver");
         let log = folder.path().join("driver.out");
-        let driver = Daemon::start(program.expect("chromedriver"), &[&format!("--port={port}")], &log);
+        let driver = Daemon::start(&program.expect("chromedriver"), &[&format!("--port={port}")], &log);
         wait_for("chromedriver to listen", || std::net::TcpStream::connect(("127.0.0.1", port)).ok().map(drop));
         let (width, height) = if look == Look::Narrow { (360, 740) } else { (1280, 800) };
         let profile = format!("--user-data-dir={}", folder.path().join("profile").display());
