@@ -2,6 +2,7 @@
 //!
 //! - [`daemon`]: the process · [`settings`]: its settings
 //! - [`router`]: the table of paths · [`paths`]: their answers · [`state`]: what all requests share
+//! - [`v1`]: what the console reads
 //! - [`chunk`]: calls, checked before one of them runs · [`call`]: runs them
 //! - [`guard`]: what each request passes first · [`address`]: where it comes from · [`rules`]: who may speak · [`cors`]: other sites' pages
 //! - [`work`]: how many requests there may be · [`places`]: bounds in all and of one address
@@ -34,6 +35,7 @@ pub mod state;
 pub mod stream;
 pub mod tls;
 pub mod traffic;
+pub mod v1;
 pub mod work;
 
 pub use daemon::ApiDaemon;

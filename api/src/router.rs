@@ -11,6 +11,7 @@ use crate::guard;
 use crate::paths::{lowstate, session};
 use crate::problem::Problem;
 use crate::state::Api;
+use crate::v1;
 
 /// Makes the router.
 pub fn router(api: Arc<Api>) -> Router {
@@ -19,11 +20,13 @@ pub fn router(api: Arc<Api>) -> Router {
         .route("/login", get(session::ask).post(session::log_in))
         .route("/logout", post(session::log_out))
         .route("/run", post(lowstate::run))
+        .merge(v1::routes())
         .fallback(|| async { Problem::new(StatusCode::NOT_FOUND, "The path was not found.") })
         .method_not_allowed_fallback(|| async {
             Problem::new(StatusCode::METHOD_NOT_ALLOWED, "Specified method is invalid for this resource.")
         })
         .layer(middleware::from_fn_with_state(Arc::clone(&api), guard::guard))
+        .layer(middleware::from_fn(v1::as_json))
         .with_state(api)
 }
 

@@ -56,6 +56,7 @@ mod ports;
 mod presence;
 mod private_ops;
 mod publisher;
+mod queries;
 mod quotas;
 mod refusals;
 mod replay;

@@ -9,6 +9,7 @@
 //! - `tokens.rs`     tokens that replace a log-in
 //! - `permission.rs` lists of permissions
 //! - `authorize.rs`  decides whether a caller may do what it requests
+//! - `sight.rs`      which minions and jobs a caller may see
 //! - `proof.rs`      the fields of a request that prove the caller
 
 mod address;
@@ -19,6 +20,7 @@ mod logins;
 pub(crate) mod permission;
 mod principal;
 mod proof;
+mod sight;
 mod tokens;
 
 use std::path::{Path, PathBuf};
@@ -36,7 +38,7 @@ use backend::{Backend, StaticTokens};
 pub(crate) use config::AccessOpts;
 use config::{Grantee, OwnExpire, System, SystemEntry};
 use logins::{Attempt, Logins};
-pub(crate) use permission::Name;
+pub(crate) use permission::{Allowed, Name};
 use permission::Permission;
 pub(crate) use principal::Principal;
 use principal::{Proof, User};

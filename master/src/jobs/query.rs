@@ -82,7 +82,7 @@ pub(super) fn decode(load: &[u8]) -> Value {
     msgpack::decode(load, &STORED).unwrap_or(Value::Nil)
 }
 
-const COLUMNS: &str = "jid, fun, user, tgt, tgt_type, started, minions, load";
+pub(super) const COLUMNS: &str = "jid, fun, user, tgt, tgt_type, started, minions, load";
 
 pub(super) fn job(connection: &Connection, jid: &Jid) -> rusqlite::Result<Option<StoredJob>> {
     let sql = format!("select {COLUMNS} from jobs where jid = ?1");
@@ -92,16 +92,19 @@ pub(super) fn job(connection: &Connection, jid: &Jid) -> rusqlite::Result<Option
 pub(super) fn returns(connection: &Connection, jid: &Jid) -> rusqlite::Result<Vec<JobReturn>> {
     let mut statement = connection
         .prepare_cached("select minion, at, retcode, success, load from returns where jid = ?1 order by minion")?;
-    let rows = statement.query_map([jid.as_str()], |row| {
-        Ok(JobReturn {
-            minion: parsed(row, 0)?,
-            at_ms: row.get(1)?,
-            retcode: row.get(2)?,
-            success: row.get(3)?,
-            load: row.get(4)?,
-        })
-    })?;
+    let rows = statement.query_map([jid.as_str()], to_return)?;
     rows.collect()
+}
+
+/// Reads a row of minion, at, retcode, success and load.
+pub(super) fn to_return(row: &Row<'_>) -> rusqlite::Result<JobReturn> {
+    Ok(JobReturn {
+        minion: parsed(row, 0)?,
+        at_ms: row.get(1)?,
+        retcode: row.get(2)?,
+        success: row.get(3)?,
+        load: row.get(4)?,
+    })
 }
 
 pub(super) fn find(connection: &Connection, filter: &JobFilter) -> rusqlite::Result<Vec<StoredJob>> {
@@ -156,7 +159,7 @@ pub(super) fn pack_minions(minions: &[MinionId]) -> Vec<u8> {
     msgpack::encode_disk(&list(minions.iter().map(|id| Value::from(id.as_str()))))
 }
 
-fn unpack_minions(packed: &[u8]) -> Vec<MinionId> {
+pub(super) fn unpack_minions(packed: &[u8]) -> Vec<MinionId> {
     let value = msgpack::decode(packed, &STORED).unwrap_or(Value::Nil);
     let items = value.list().unwrap_or_default();
     items.iter().filter_map(|item| MinionId::try_from(item.text()?).ok()).collect()
@@ -175,7 +178,7 @@ fn to_job(row: &Row<'_>) -> rusqlite::Result<StoredJob> {
     })
 }
 
-fn parsed<T>(row: &Row<'_>, column: usize) -> rusqlite::Result<T>
+pub(super) fn parsed<T>(row: &Row<'_>, column: usize) -> rusqlite::Result<T>
 where
     T: for<'a> TryFrom<&'a str>,
 {

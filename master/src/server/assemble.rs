@@ -32,6 +32,7 @@ use crate::peer::{self, Peer, PeerRules};
 use crate::presence::{self, Presence};
 use crate::private_ops::PrivatePool;
 use crate::publisher::{CurrentKey, PublisherHandle};
+use crate::queries::Queries;
 use crate::refusals::Refusals;
 use crate::requests::{Auths, Handlers, Pillars};
 use crate::returns::ReturnIntake;
@@ -281,12 +282,27 @@ impl Shared<'_> {
             pillars: self.pillars(),
             runners,
             peer,
+            queries: Arc::new(self.queries()),
             files: self.files.clone(),
             mine: self.mine.clone(),
             refusals: refusals.clone(),
             throttle: throttle.clone(),
             lanes: Lanes::default(),
             timings,
+        }
+    }
+
+    fn queries(&self) -> Queries {
+        Queries {
+            cachedir: self.opts.cachedir.clone(),
+            hash_type: self.opts.files.hash_type,
+            access: self.opened.access.clone(),
+            targets: self.targets.clone(),
+            keys: self.opened.keys.clone(),
+            master_key: self.opened.private.public().clean_pem().to_owned(),
+            presence: self.presence.clone(),
+            jobs: self.opened.jobs.clone(),
+            turns: Queries::turns(),
         }
     }
 
