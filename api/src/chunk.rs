@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use brine_cli::commands::target::expand_groups;
-use brine_client::Job;
+use brine_client::{BatchOptions, Job};
 use brine_protocol::args;
 use brine_protocol::secret::Secret;
 use brine_protocol::target::Nodegroups;
@@ -16,6 +16,9 @@ pub const CHUNKS_MAX: usize = 100;
 /// Upper bound on the `timeout` of a chunk, in seconds: a day.
 const TIMEOUT_MAX: f64 = 86_400.0;
 
+/// Upper bound on the pause between two minions of a batch.
+const WAIT_MAX: Duration = Duration::from_secs(86_400);
+
 /// Characters of a name that a refusal repeats.
 const SHOWN_MAX: usize = 64;
 
@@ -26,6 +29,10 @@ pub enum Client {
     Local,
     /// A job, without waiting.
     LocalAsync,
+    /// A job for some minions at a time.
+    LocalBatch,
+    /// A job for some minions only.
+    LocalSubset,
     /// A runner, with its result.
     Runner,
     /// A runner, without waiting.
@@ -36,9 +43,11 @@ pub enum Client {
     WheelAsync,
 }
 
-const CLIENTS: [(&str, Client); 6] = [
+const CLIENTS: [(&str, Client); 8] = [
     ("local", Client::Local),
     ("local_async", Client::LocalAsync),
+    ("local_batch", Client::LocalBatch),
+    ("local_subset", Client::LocalSubset),
     ("runner", Client::Runner),
     ("runner_async", Client::RunnerAsync),
     ("wheel", Client::Wheel),
@@ -89,6 +98,24 @@ pub enum Call {
         /// Whether to wait for returns.
         wait: bool,
         /// Whether each return comes with its return code and jid.
+        full_return: bool,
+    },
+    /// A job for some minions at a time.
+    Batch {
+        /// The job.
+        job: Job,
+        /// How many at a time.
+        options: BatchOptions,
+        /// As for a job.
+        full_return: bool,
+    },
+    /// A job for some minions only.
+    Subset {
+        /// The job.
+        job: Job,
+        /// How many minions.
+        count: usize,
+        /// As for a job.
         full_return: bool,
     },
     /// A function of the master.
@@ -206,14 +233,18 @@ fn one(chunk: &Value, offered: &[Client], groups: &Nodegroups) -> Result<Chunk, 
     };
     let full_return = chunk.get("full_return").is_some_and(ValueExt::truthy);
     let call = match client {
-        Client::Local | Client::LocalAsync => {
+        Client::Local | Client::LocalAsync | Client::LocalBatch | Client::LocalSubset => {
             let mut job = job(chunk, args, kwargs, timeout)?;
             if matches!(job.tgt_type.as_str(), "nodegroup" | "compound") {
                 job.tgt = expand_groups(&job.tgt, &job.tgt_type, groups)
                     .map_err(|name| Problem::bad(format!("Node group {} unavailable", shorten(&name))))?;
                 job.tgt_type = "compound".to_owned();
             }
-            Call::Local { job, wait: client == Client::Local, full_return }
+            match client {
+                Client::LocalBatch => Call::Batch { job, options: batch_options(chunk)?, full_return },
+                Client::LocalSubset => Call::Subset { job, count: subset(chunk)?, full_return },
+                _ => Call::Local { job, wait: client == Client::Local, full_return },
+            }
         }
         Client::Runner | Client::RunnerAsync | Client::Wheel | Client::WheelAsync => {
             let fun = chunk.get_text("fun").filter(|fun| !fun.is_empty());
@@ -235,6 +266,26 @@ fn one(chunk: &Value, offered: &[Client], groups: &Nodegroups) -> Result<Chunk, 
         }
     };
     Ok(Chunk { call, credentials })
+}
+
+/// The options of a batch by the words of a chunk: `batch`, `batch_wait` in seconds, `failhard`.
+fn batch_options(chunk: &Value) -> Result<BatchOptions, Problem> {
+    let size = chunk.get("batch").map_or_else(|| "10%".to_owned(), ValueExt::python_str);
+    let size = size.parse().map_err(|_| Problem::bad("batch must be a number of minions or a percentage"))?;
+    let wait = match chunk.get("batch_wait") {
+        None | Some(Value::Nil) => Some(0.0),
+        Some(wait) => wait.as_f64().or_else(|| wait.text()?.parse().ok()),
+    };
+    let wait = wait.and_then(|wait| Duration::try_from_secs_f64(wait).ok()).filter(|wait| *wait < WAIT_MAX);
+    let wait = wait.ok_or_else(|| Problem::bad("batch_wait must be a number of seconds"))?;
+    Ok(BatchOptions { size, wait, failhard: chunk.get("failhard").is_some_and(ValueExt::truthy) })
+}
+
+/// The number of minions of `local_subset`: `subset`, or `sub` of old; 3 without either.
+fn subset(chunk: &Value) -> Result<usize, Problem> {
+    let Some(count) = chunk.get("subset").or(chunk.get("sub")).filter(|count| !count.is_nil()) else { return Ok(3) };
+    let count = count.as_u64().or_else(|| count.text()?.parse().ok()).and_then(|count| usize::try_from(count).ok());
+    count.ok_or_else(|| Problem::bad("subset must be a number of minions"))
 }
 
 fn job(
@@ -312,8 +363,16 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    const ALL: [Client; 6] =
-        [Client::Local, Client::LocalAsync, Client::Runner, Client::RunnerAsync, Client::Wheel, Client::WheelAsync];
+    const ALL: [Client; 8] = [
+        Client::Local,
+        Client::LocalAsync,
+        Client::LocalBatch,
+        Client::LocalSubset,
+        Client::Runner,
+        Client::RunnerAsync,
+        Client::Wheel,
+        Client::WheelAsync,
+    ];
 
     fn read(lowstate: &serde_json::Value) -> Result<Vec<Chunk>, u16> {
         parse(value::from_json(lowstate), &ALL, &Nodegroups::default()).map_err(|problem| problem.status().as_u16())
@@ -342,6 +401,9 @@ mod tests {
             json!({"client": "local", "tgt": "*", "fun": "test.ping", "timeout": -1}),
             json!({"client": "local", "tgt": "*", "fun": "test.ping", "tgt_type": 1}),
             json!({"client": "local", "tgt": "none", "tgt_type": "nodegroup", "fun": "test.ping"}),
+            json!({"client": "local_batch", "tgt": "*", "fun": "test.ping", "batch": "some"}),
+            json!({"client": "local_batch", "tgt": "*", "fun": "test.ping", "batch_wait": -1}),
+            json!({"client": "local_subset", "tgt": "*", "fun": "test.ping", "subset": "few"}),
             json!({"client": "runner", "fun": ["jobs.active"]}),
             json!({"client": "wheel"}),
         ] {

@@ -68,13 +68,16 @@ impl run::Daemon for ApiDaemon {
             ProcessError::new(exit::GENERIC, why)
         })?;
         let link = Arc::new(LocalLink::new(opts.master.clone()));
-        let api = Arc::new(Api::new(link, tls.is_some(), live(&opts)));
+        let api = Arc::new(Api::new(link, tls.is_some(), opts.prefix.clone(), opts.app.clone(), live(&opts)));
         let server = Server::start(listener, tls.clone(), Arc::clone(&api));
         let scheme = if tls.is_some() { "https" } else { "http" };
         tracing::info!("answering at {scheme}://{address}");
         if !opts.unknown_clients.is_empty() {
             let names = opts.unknown_clients.join(", ");
             tracing::warn!("netapi_enable_clients: {names} is not offered; there are {}", Client::names());
+        }
+        if !opts.ignored.is_empty() {
+            tracing::info!("rest_cherrypy: {} has no effect here", opts.ignored.join(", "));
         }
         if opts.clients.is_empty() {
             tracing::warn!("netapi_enable_clients is empty: nobody can run anything by salt-api");
@@ -89,6 +92,7 @@ fn live(opts: &ApiOpts) -> Live {
         rules: opts.rules.clone(),
         groups: opts.groups.clone(),
         rest_timeout: opts.rest_timeout,
+        open_stats: opts.open_stats,
     }
 }
 

@@ -37,7 +37,7 @@ const HEADERS: [(HeaderName, &str); 6] = [
 pub async fn guard(State(api): Shared, mut request: Request, next: Next) -> Response {
     let live = api.live();
     let origin = cors::Origin::of(request.headers(), &live.rules);
-    let answered = match admit(&live.rules, &mut request) {
+    let answered = match admit(&live.rules, &api.prefix, &mut request) {
         Err(problem) => problem.into_response(),
         Ok(()) => match cors::preflight(&request, origin.as_ref()) {
             Some(answer) => answer,
@@ -69,7 +69,7 @@ async fn work(api: &Api, rules: &Rules, request: Request, next: Next) -> Respons
 }
 
 /// Judges what needs neither body nor credentials, and puts the caller's address into the request.
-fn admit(rules: &Rules, request: &mut Request) -> Result<(), Problem> {
+fn admit(rules: &Rules, prefix: &str, request: &mut Request) -> Result<(), Problem> {
     one_host(request)?;
     let peer = request.extensions().get::<PeerAddress>().copied();
     if let Some(PeerAddress(peer)) = peer {
@@ -77,7 +77,8 @@ fn admit(rules: &Rules, request: &mut Request) -> Result<(), Problem> {
         rules.check_address(caller)?;
         request.extensions_mut().insert(caller);
     }
-    let first = request.uri().path().trim_start_matches('/').split('/').next().unwrap_or_default();
+    let path = request.uri().path();
+    let first = path.strip_prefix(prefix).unwrap_or(path).trim_start_matches('/').split('/').next().unwrap_or_default();
     if !rules.sessions && OF_SESSIONS.contains(&first) {
         return Err(Problem::new(StatusCode::NOT_FOUND, "The path was not found."));
     }

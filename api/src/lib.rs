@@ -16,6 +16,7 @@
 
 pub mod address;
 pub mod answer;
+pub mod batch;
 pub mod body;
 pub mod call;
 pub mod chunk;
@@ -23,8 +24,10 @@ pub mod cors;
 pub mod credentials;
 pub mod daemon;
 pub mod guard;
+pub mod job;
 pub mod link;
 pub mod listen;
+pub mod pages;
 pub mod paths;
 pub mod places;
 pub mod problem;
@@ -32,6 +35,7 @@ pub mod router;
 pub mod rules;
 pub mod settings;
 pub mod state;
+pub mod stats;
 pub mod stream;
 pub mod tls;
 pub mod traffic;

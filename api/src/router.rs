@@ -8,25 +8,38 @@ use axum::middleware;
 use axum::routing::{get, post};
 
 use crate::guard;
-use crate::paths::{lowstate, session};
+use crate::paths::{app, jobs, keys, lowstate, minions, session, stats, token};
 use crate::problem::Problem;
 use crate::state::Api;
 use crate::v1;
 
 /// Makes the router.
 pub fn router(api: Arc<Api>) -> Router {
-    Router::new()
+    let paths = Router::new()
         .route("/", get(lowstate::welcome).post(lowstate::lowstate))
         .route("/login", get(session::ask).post(session::log_in))
         .route("/logout", post(session::log_out))
         .route("/run", post(lowstate::run))
+        .route("/token", post(token::make))
+        .route("/minions", get(minions::grains).post(minions::publish))
+        .route("/minions/{id}", get(minions::grains))
+        .route("/jobs", get(jobs::list))
+        .route("/jobs/{jid}", get(jobs::one))
+        .route("/keys", get(keys::list).post(keys::make))
+        .route("/keys/{id}", get(keys::one))
+        .route("/stats", get(stats::show))
         .merge(v1::routes())
-        .fallback(|| async { Problem::new(StatusCode::NOT_FOUND, "The path was not found.") })
+        .merge(app::routes(&api.app));
+    let paths = if api.prefix.is_empty() { paths } else { Router::new().nest(&api.prefix, paths) };
+    paths
+        .fallback(app::nothing)
         .method_not_allowed_fallback(|| async {
             Problem::new(StatusCode::METHOD_NOT_ALLOWED, "Specified method is invalid for this resource.")
         })
+        .layer(middleware::from_fn_with_state(Arc::clone(&api), app::to_browsers))
         .layer(middleware::from_fn_with_state(Arc::clone(&api), guard::guard))
-        .layer(middleware::from_fn(v1::as_json))
+        .layer(middleware::from_fn_with_state(Arc::clone(&api), v1::as_json))
+        .layer(middleware::from_fn_with_state(Arc::clone(&api), stats::count))
         .with_state(api)
 }
 

@@ -9,8 +9,10 @@ use brine_daemon::{ProcessError, trust};
 use brine_protocol::config::{Config, ConfigError, Role, settings};
 use brine_protocol::exit;
 use brine_protocol::target::Nodegroups;
+use brine_protocol::value::{Value, ValueExt as _};
 
 use crate::chunk::Client;
+use crate::pages::AppOpts;
 use crate::rules::Rules;
 
 /// What salt-api reads from the configuration.
@@ -38,6 +40,14 @@ pub struct ApiOpts {
     pub rest_timeout: Duration,
     /// Where the master is.
     pub master: ClientOpts,
+    /// What stands before each path; empty, or as `/salt`.
+    pub prefix: String,
+    /// The pages for browsers.
+    pub app: AppOpts,
+    /// Whether `/stats` answers everybody.
+    pub open_stats: bool,
+    /// Settings of Salt's that are accepted without effect.
+    pub ignored: Vec<String>,
 }
 
 /// The files of a certificate, each in PEM.
@@ -63,6 +73,9 @@ pub enum SettingsError {
          proxy with TLS reaches the port", .0.display()
     )]
     NoCertificate(PathBuf),
+    /// A path that cannot be one.
+    #[error("rest_cherrypy: {0} must be a path of letters, digits and . _ - such as /{1}, and none of salt-api's own")]
+    Path(&'static str, &'static str),
 }
 
 impl ApiOpts {
@@ -91,8 +104,62 @@ impl ApiOpts {
             groups: config.value(settings::NODEGROUPS.row.name).map(Nodegroups::new).unwrap_or_default(),
             rest_timeout: config.get(settings::REST_TIMEOUT)?,
             master: ClientOpts::new(config)?,
+            prefix: match config.get(settings::API_ROOT_PREFIX)?.trim_matches('/') {
+                "" => String::new(),
+                prefix => own_path(prefix).ok_or(SettingsError::Path("root_prefix", "salt"))?,
+            },
+            app: AppOpts {
+                page: path(settings::API_APP)?,
+                path: own_path(&config.get(settings::API_APP_PATH)?).ok_or(SettingsError::Path("app_path", "app"))?,
+                folder: path(settings::API_STATIC)?,
+                folder_path: own_path(&config.get(settings::API_STATIC_PATH)?)
+                    .ok_or(SettingsError::Path("static_path", "static"))?,
+            },
+            open_stats: config.get(settings::API_STATS_DISABLE_AUTH)?,
+            ignored: ignored(config),
         })
     }
+}
+
+/// The first parts of salt-api's own paths.
+const OWN_PATHS: [&str; 15] = [
+    "login",
+    "logout",
+    "token",
+    "minions",
+    "run",
+    "jobs",
+    "keys",
+    "events",
+    "ws",
+    "hook",
+    "stats",
+    "v1",
+    "openapi.json",
+    "console",
+    "index",
+];
+
+/// Returns a path that the configuration names as `/a/b`; none if it cannot be one.
+fn own_path(text: &str) -> Option<String> {
+    let path = text.trim_matches('/');
+    let is_part = |part: &str| {
+        !part.is_empty()
+            && !part.starts_with('.')
+            && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+    };
+    let first = path.split('/').next().unwrap_or_default();
+    (path.split('/').all(is_part) && !OWN_PATHS.contains(&first)).then(|| format!("/{path}"))
+}
+
+/// The keys of `rest_cherrypy` that are no setting here.
+fn ignored(config: &Config) -> Vec<String> {
+    let own = settings::REST_CHERRYPY.row.name;
+    let keys = config.value(own).and_then(Value::entries).unwrap_or_default().iter().filter_map(|(key, _)| key.text());
+    let is_known = |key: &str| {
+        settings::rows().any(|row| row.name.strip_prefix(own).and_then(|rest| rest.strip_prefix(':')) == Some(key))
+    };
+    keys.filter(|key| !is_known(key)).map(str::to_owned).collect()
 }
 
 /// Reads and checks the master's configuration file for salt-api. Its log file and pid file have settings of their own,
@@ -136,6 +203,25 @@ mod tests {
         assert_eq!(read("rest_cherrypy: {disable_ssl: True}").unwrap().tls, None);
         let tls = read("rest_cherrypy: {ssl_crt: a.crt, ssl_key: /b.key}").unwrap().tls.unwrap();
         assert_eq!((tls.crt.as_path(), tls.key.as_path()), (Path::new("/etc/salt/a.crt"), Path::new("/b.key")));
+    }
+
+    #[test]
+    fn paths_are_paths() {
+        let opts = |more: &str| read(&format!("rest_cherrypy: {{disable_ssl: True, {more}}}"));
+        let own =
+            opts("root_prefix: /salt/, app: index.html, app_path: gui, static_path: /a/b.c, thread_pool: 5").unwrap();
+        assert_eq!(
+            (own.prefix.as_str(), own.app.path.as_str(), own.app.folder_path.as_str()),
+            ("/salt", "/gui", "/a/b.c")
+        );
+        assert_eq!(own.app.page.as_deref(), Some(Path::new("/etc/salt/index.html")));
+        assert_eq!(own.ignored, ["thread_pool"]);
+        assert_eq!(opts("root_prefix: /").unwrap().prefix, "");
+        for wrong in
+            ["app_path: /", "app_path: '/{x}'", "static_path: /../x", "root_prefix: '/a b'", "app_path: /login/x"]
+        {
+            assert!(matches!(opts(wrong), Err(SettingsError::Path(..))), "{wrong}");
+        }
     }
 
     #[test]

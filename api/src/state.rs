@@ -6,14 +6,17 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use brine_protocol::target::Nodegroups;
-use brine_protocol::value::{Value, ValueExt as _};
+use brine_protocol::value::{self, Value, ValueExt as _};
 
 use crate::address::ClientAddress;
-use crate::chunk::Client;
+use crate::call;
+use crate::chunk::{self, Client};
 use crate::credentials;
 use crate::link::{Caller, Link};
+use crate::pages::AppOpts;
 use crate::problem::Problem;
 use crate::rules::Rules;
+use crate::stats::Stats;
 use crate::work::Work;
 
 /// The extractor of what all requests share.
@@ -26,6 +29,12 @@ pub struct Api {
     pub link: Arc<dyn Link>,
     /// Whether callers reach it over TLS.
     pub tls: bool,
+    /// What stands before each path; empty or `/…` without a slash at its end.
+    pub prefix: String,
+    /// The pages for browsers.
+    pub app: AppOpts,
+    /// Counts.
+    pub stats: Stats,
     /// The requests that are worked on.
     pub work: Work,
     live: RwLock<Arc<Live>>,
@@ -42,12 +51,15 @@ pub struct Live {
     pub groups: Nodegroups,
     /// Longest wait for the result of a runner.
     pub rest_timeout: Duration,
+    /// Whether `/stats` answers everybody.
+    pub open_stats: bool,
 }
 
 impl Api {
     /// With these settings.
-    pub fn new(link: Arc<dyn Link>, tls: bool, live: Live) -> Self {
-        Self { link, tls, work: Work::default(), live: RwLock::new(Arc::new(live)) }
+    pub fn new(link: Arc<dyn Link>, tls: bool, prefix: String, app: AppOpts, live: Live) -> Self {
+        let (stats, work) = (Stats::default(), Work::default());
+        Self { link, tls, prefix, app, stats, work, live: RwLock::new(Arc::new(live)) }
     }
 
     /// Applies other settings.
@@ -79,5 +91,24 @@ impl Api {
         let user = data.get_text("name").unwrap_or_default();
         self.live().rules.check_user(user, ClientAddress(caller.address))?;
         Ok(data)
+    }
+
+    /// Runs a function by one of the clients, with these keys of a chunk. Returns its result.
+    ///
+    /// # Errors
+    /// When the client is not offered, or the master refuses.
+    pub async fn run<'a>(
+        &self,
+        caller: &Caller,
+        client: Client,
+        fun: &str,
+        more: impl IntoIterator<Item = (&'a str, Value)>,
+    ) -> Result<Value, Problem> {
+        let chunk = [("client", Value::from(client.name())), ("fun", Value::from(fun))].into_iter().chain(more);
+        let live = self.live();
+        let chunk = chunk::parse(value::map(chunk), &live.clients, &live.groups)?.pop();
+        let call = chunk.ok_or_else(|| Problem::bad("There is no chunk"))?.call;
+        let results = call::run(&*self.link, caller, call, live.rest_timeout).await?;
+        Ok(results.into_iter().next().unwrap_or(Value::Nil))
     }
 }

@@ -7,10 +7,16 @@
 //! |---|---|
 //! | [`value`] | Python's values, shared and changeable |
 //! | [`convert`] | to and from the values of brine-protocol |
+//! | [`yaml`] | YAML 1.1 as Salt loads and dumps it |
+//! | [`json`] | JSON as Python loads it |
+//! | [`pipe`] | the line `#!jinja\|yaml` |
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "rmpv")]
 pub mod convert;
+pub mod json;
+pub mod pipe;
 pub mod value;
+pub mod yaml;
 
 pub use value::{Dict, Key, List, Set, Value};

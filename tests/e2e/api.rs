@@ -11,45 +11,51 @@ use brine_kit::wait::wait_for;
 use brine_tests::salt::{Master, Minion};
 use serde_json::{Value, json};
 
-const PASSWORD: &str = "right-horse-battery";
-const WRONG: &str = "wrong-horse-battery";
-const CLIENTS: [&str; 6] = ["local", "local_async", "runner", "runner_async", "wheel", "wheel_async"];
+pub(super) const PASSWORD: &str = "right-horse-battery";
+pub(super) const WRONG: &str = "wrong-horse-battery";
+const CLIENTS: [&str; 8] =
+    ["local", "local_async", "local_batch", "local_subset", "runner", "runner_async", "wheel", "wheel_async"];
 
 /// A master, its minion, and salt-api in front of them.
-struct Api {
+pub(super) struct Api {
     // Ends first.
     daemon: Daemon,
     port: u16,
     _minion: Minion,
-    master: Master,
+    pub(super) master: Master,
 }
 
 /// An answer.
 #[derive(Debug)]
-struct Reply {
-    status: u16,
+pub(super) struct Reply {
+    pub(super) status: u16,
     head: String,
-    body: String,
+    pub(super) body: String,
 }
 
 impl Reply {
-    fn json(&self) -> Value {
+    pub(super) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("no JSON ({error}): {self:?}"))
     }
 
-    fn header(&self, name: &str) -> Option<&str> {
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
         let lines = self.head.lines().filter_map(|line| line.split_once(": "));
         lines.filter(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value).next()
     }
 }
 
 impl Api {
-    fn start() -> Self {
+    pub(super) fn start() -> Self {
+        Self::start_with("")
+    }
+
+    /// Starts it with further settings below `rest_cherrypy`, as in `, root_prefix: /salt`.
+    pub(super) fn start_with(more: &str) -> Self {
         let [port] = free_ports();
         let master = Master::start(&format!(
             "external_auth: {{sharedsecret: {{admin: ['.*', '@runner', '@wheel'], joe: [test.ping]}}}}\nsharedsecret: {PASSWORD}\n\
              nodegroups: {{web: 'L@m1'}}\nnetapi_enable_clients: [{}]\napi_logfile: api.log\napi_pidfile: api.pid\n\
-             audit_log: audit.log\nrest_cherrypy: {{host: 127.0.0.1, port: {port}, disable_ssl: True}}",
+             audit_log: audit.log\nrest_cherrypy: {{host: 127.0.0.1, port: {port}, disable_ssl: True{more}}}",
             CLIENTS.join(", ")
         ));
         let minion = master.minion("m1");
@@ -60,7 +66,7 @@ impl Api {
         Self { daemon, port, _minion: minion, master }
     }
 
-    fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
+    pub(super) fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("salt-api listens");
         let mut request = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n");
         for (name, value) in headers {
@@ -77,13 +83,13 @@ impl Api {
         Reply { status, head: head.to_owned(), body: body.to_owned() }
     }
 
-    fn post(&self, path: &str, headers: &[(&str, &str)], body: &Value) -> Reply {
+    pub(super) fn post(&self, path: &str, headers: &[(&str, &str)], body: &Value) -> Reply {
         let mut all = vec![("Content-Type", "application/json")];
         all.extend(headers);
         self.send("POST", path, &all, &body.to_string())
     }
 
-    fn log_in(&self, user: &str) -> String {
+    pub(super) fn log_in(&self, user: &str) -> String {
         let reply = self.post("/login", &[], &json!({"username": user, "password": PASSWORD, "eauth": "sharedsecret"}));
         assert_eq!(reply.status, 200, "{reply:?}");
         let token = reply.json()["return"][0]["token"].as_str().expect("a token").to_owned();
@@ -143,9 +149,10 @@ fn calls_are_answered_as_by_salt() {
         let headers = [("Content-Type", "application/json"), ("X-Auth-Token", token.as_str())];
         let headers = if call["token"] == json!(false) { &headers[..1] } else { &headers };
         let (method, path) = (call["method"].as_str().unwrap_or("POST"), call["path"].as_str().unwrap_or("/"));
-        let reply = api.send(method, path, headers, if method == "GET" { "" } else { &body });
+        let path = path.replace("ECHOED", &echoed);
+        let reply = api.send(method, &path, headers, if method == "GET" { "" } else { &body });
         assert_eq!(json!(reply.status), call["status"], "{name}: {reply:?}");
-        if reply.status != 200 {
+        if reply.status >= 400 {
             assert_eq!(reply.header("content-type"), Some("text/html;charset=utf-8"), "{name}");
             let title = format!("<title>{} Unauthorized</title>", reply.status);
             assert!(

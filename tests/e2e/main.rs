@@ -1,6 +1,7 @@
 //! End to end: real daemons and commands on loopback, in temporary folders.
 
 mod api;
+mod api_paths;
 mod commands;
 mod completion;
 mod copies;

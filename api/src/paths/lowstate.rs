@@ -40,7 +40,7 @@ pub async fn lowstate(
     let chunks = chunk::parse(body::read(&headers, body).await?, &live.clients, &live.groups)?;
     let mut returns = Vec::with_capacity(chunks.len());
     for chunk in chunks {
-        returns.push(call::run(&*api.link, &caller, chunk.call, live.rest_timeout).await?);
+        returns.extend(call::run(&*api.link, &caller, chunk.call, live.rest_timeout).await?);
     }
     Ok(format.answer(&value::map([("return", returns)])))
 }
@@ -56,16 +56,31 @@ pub async fn run(
     let format = Format::wanted(&headers)?;
     let live = api.live();
     let chunks = chunk::parse(body::read(&headers, body).await?, &live.clients, &live.groups)?;
+    let returns = run_chunks(&api, chunks, from, &share).await?;
+    Ok(format.answer(&value::map([("return", returns)])))
+}
+
+/// Runs chunks, each for its own caller.
+///
+/// # Errors
+/// When a caller is nobody, before any of them runs; or when one of them fails.
+pub async fn run_chunks(
+    api: &Arc<Api>,
+    chunks: Vec<Chunk>,
+    from: ClientAddress,
+    share: &Share,
+) -> Result<Vec<Value>, Problem> {
+    let live = api.live();
     let mut log_ins = Vec::new();
     let mut calls = Vec::with_capacity(chunks.len());
     for Chunk { call, credentials } in chunks {
-        calls.push((prove(&api, credentials, from, &share, &mut log_ins).await?, call));
+        calls.push((prove(api, credentials, from, share, &mut log_ins).await?, call));
     }
     let mut returns = Vec::with_capacity(calls.len());
     for (caller, call) in calls {
-        returns.push(call::run(&*api.link, &caller, call, live.rest_timeout).await?);
+        returns.extend(call::run(&*api.link, &caller, call, live.rest_timeout).await?);
     }
-    Ok(format.answer(&value::map([("return", returns)])))
+    Ok(returns)
 }
 
 /// Returns the caller of a chunk by its own token, or by that of its name and password, which are checked once in a request.

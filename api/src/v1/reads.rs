@@ -7,12 +7,13 @@ use axum::extract::{Path, RawQuery, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 use axum::{Extension, Router};
 use brine_protocol::value::{self, Value, ValueExt as _, map};
 
 use crate::address::ClientAddress;
-use crate::link::LinkError;
+use crate::body;
+use crate::link::{Caller, LinkError};
 use crate::problem::Problem;
 use crate::state::{Api, Shared};
 
@@ -21,10 +22,19 @@ pub fn routes() -> Router<Arc<Api>> {
     Router::new()
         .route("/v1/me", get(me))
         .route("/v1/fleet", get(|from, api, query, headers| list("fleet", from, api, query, headers)))
-        .route("/v1/fleet/{id}", get(|one, from, api, query, headers| single(("minion", "id"), one, from, api, query, headers)))
+        .route(
+            "/v1/fleet/{id}",
+            get(|one, from, api, query, headers| single(("minion", "id"), one, from, api, query, headers)),
+        )
         .route("/v1/jobs", get(|from, api, query, headers| list("jobs", from, api, query, headers)))
-        .route("/v1/jobs/{jid}", get(|one, from, api, query, headers| single(("job", "jid"), one, from, api, query, headers)))
+        .route(
+            "/v1/jobs/{jid}",
+            get(|one, from, api, query, headers| single(("job", "jid"), one, from, api, query, headers)),
+        )
         .route("/v1/keys", get(|from, api, query, headers| list("keys", from, api, query, headers)))
+        .route("/v1/modules", get(|from, api, query, headers| list("modules", from, api, query, headers)))
+        .route("/v1/held", get(|from, api, query, headers| list("held", from, api, query, headers)))
+        .route("/v1/plan", post(plan))
 }
 
 type From = Extension<ClientAddress>;
@@ -80,8 +90,15 @@ async fn single(
     Ok(json(&ask(&api, &caller, name, args).await?))
 }
 
+/// `POST /v1/plan`: a read with a body, because targets are long.
+async fn plan(State(api): Shared, Extension(from): From, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
+    let (caller, _) = api.caller(&headers, from).await?;
+    let args = body::read(&headers, body).await?;
+    Ok(json(&ask(&api, &caller, "plan", args).await?))
+}
+
 /// Asks the master. The token was good, so a refusal is about the user's rights.
-async fn ask(api: &Api, caller: &crate::link::Caller, name: &str, args: Value) -> Result<Value, Problem> {
+async fn ask(api: &Api, caller: &Caller, name: &str, args: Value) -> Result<Value, Problem> {
     let mut reply = api.link.query(caller, name, args).await.map_err(|error| match error {
         LinkError::Denied => Problem::new(StatusCode::FORBIDDEN, "You have no permission to see this"),
         error => error.into(),

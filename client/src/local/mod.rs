@@ -20,7 +20,7 @@ use crate::request::Requests;
 use crate::{ClientError, ClientOpts, LogIn};
 
 pub use batch::{Batch, BatchEvent};
-pub use slots::{BadBatchSize, BatchOptions, BatchSize};
+pub use slots::{BadBatchSize, BatchOptions, BatchSize, Slots};
 pub use waiter::{News, Step, Waiter};
 
 /// Lower bound on the time for the master's reply to a publish request, however short the wait for minions is.

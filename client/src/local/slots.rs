@@ -58,7 +58,9 @@ pub struct BatchOptions {
     pub failhard: bool,
 }
 
-pub(super) struct Slots {
+/// Which minions of a batch run its job, and which are still to come.
+#[derive(Debug)]
+pub struct Slots {
     size: usize,
     wait: Duration,
     failhard: bool,
@@ -70,7 +72,8 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    pub(super) fn new(minions: Vec<String>, options: BatchOptions) -> Self {
+    /// All minions are still to come.
+    pub fn new(minions: Vec<String>, options: BatchOptions) -> Self {
         let BatchOptions { size, wait, failhard } = options;
         let size = size.count_among(minions.len());
         let (active, empty_until) = (HashSet::new(), Vec::new());
@@ -78,7 +81,7 @@ impl Slots {
     }
 
     /// Takes the minions that begin now.
-    pub(super) fn begin(&mut self, now: Instant) -> Vec<String> {
+    pub fn begin(&mut self, now: Instant) -> Vec<String> {
         self.empty_until.retain(|until| *until > now);
         let free = self.size.saturating_sub(self.active.len() + self.empty_until.len());
         let free = if self.halted { 0 } else { free.min(self.pending.len()) };
@@ -88,7 +91,7 @@ impl Slots {
     }
 
     /// Records that a minion returned or is given up.
-    pub(super) fn ended(&mut self, id: &str, failed: bool, now: Instant) {
+    pub fn ended(&mut self, id: &str, failed: bool, now: Instant) {
         if self.active.remove(id) && !self.wait.is_zero() {
             self.empty_until.push(now + self.wait);
         }
@@ -96,16 +99,17 @@ impl Slots {
     }
 
     /// The time at which a slot becomes free without a return.
-    pub(super) fn next_free(&self) -> Option<Instant> {
+    pub fn next_free(&self) -> Option<Instant> {
         self.empty_until.iter().min().copied().filter(|_| !self.pending.is_empty())
     }
 
     /// Whether a failed return has halted the batch.
-    pub(super) const fn is_halted(&self) -> bool {
+    pub const fn is_halted(&self) -> bool {
         self.halted
     }
 
-    pub(super) fn is_done(&self) -> bool {
+    /// Whether no minion runs it, and none is to come.
+    pub fn is_done(&self) -> bool {
         self.halted || (self.pending.is_empty() && self.active.is_empty())
     }
 }

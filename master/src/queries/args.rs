@@ -23,7 +23,10 @@ impl Args {
             let name = key.text().unwrap_or_default();
             if !takes.contains(&name) {
                 let shown = brine_protocol::text::short(name, 64);
-                return Err(Refusal::Wrong(format!("there is no parameter {shown:?}; there are: {}", takes.join(", "))));
+                return Err(Refusal::Wrong(format!(
+                    "there is no parameter {shown:?}; there are: {}",
+                    takes.join(", ")
+                )));
             }
             if value.text().is_some_and(|text| text.chars().count() > TEXT_MAX) {
                 return Err(wrong(name, "a shorter text"));
@@ -63,7 +66,8 @@ impl Args {
     /// If it is none, or out of bounds.
     pub(super) fn count(&self, name: &str, least: usize, most: usize) -> Result<Option<usize>, Refusal> {
         let Some(value) = self.value(name) else { return Ok(None) };
-        let number = value.as_u64().or_else(|| value.text()?.parse().ok()).and_then(|number| usize::try_from(number).ok());
+        let number =
+            value.as_u64().or_else(|| value.text()?.parse().ok()).and_then(|number| usize::try_from(number).ok());
         let number = number.filter(|number| (least..=most).contains(number));
         number.map(Some).ok_or_else(|| wrong(name, &format!("a number from {least} to {most}")))
     }
@@ -103,7 +107,6 @@ impl Words {
             Self::Part(part) => has(name, part) || others.into_iter().any(|text| has(text, part)),
         }
     }
-
 }
 
 fn has(text: &str, part: &str) -> bool {

@@ -12,6 +12,7 @@ use super::args::{Args, Words};
 use super::grains::{self, Listed};
 use super::keys::{self, state_name};
 use super::page::{self, Page, Place};
+use super::sandboxes::{Counted, Served};
 use super::{Answer, Asked, Queries, Refusal, Sight, blocking};
 
 const STATES: &[&str] = &["accepted", "pending", "rejected", "denied", "all", "connected", "away"];
@@ -81,7 +82,7 @@ impl Row {
         }
     }
 
-    pub(super) fn item(&self, parts: &Queries) -> Value {
+    pub(super) fn item(&self, parts: &Queries, counted: &mut Counted<'_>) -> Value {
         let mut item = map([
             ("id", Value::from(&self.id)),
             ("key", Value::from(state_name(self.key))),
@@ -92,7 +93,7 @@ impl Row {
         for (key, value) in self.grains.entries() {
             item.insert(key, value);
         }
-        item.insert("modules", Value::Nil);
+        item.insert("modules", if accepted { counted.of(parts, &self.id) } else { Value::Nil });
         item
     }
 }
@@ -125,12 +126,7 @@ fn look(parts: &Queries, filter: &Filter, page: &Page, sight: &Sight, all_keys: 
     for key in [KeyState::Pending, KeyState::Rejected, KeyState::Denied] {
         if all_keys && filter.wants_key(key) {
             let ids = parts.keys.list(key)?;
-            rows.extend(ids.iter().map(|id| Row {
-                id: id.clone(),
-                key,
-                connected: None,
-                grains: Listed::default(),
-            }));
+            rows.extend(ids.iter().map(|id| Row { id: id.clone(), key, connected: None, grains: Listed::default() }));
         }
     }
     rows.retain(|row| filter.fits(row));
@@ -140,7 +136,9 @@ fn look(parts: &Queries, filter: &Filter, page: &Page, sight: &Sight, all_keys: 
     }
     let total = rows.len();
     let (rows, next) = page.of(rows, filter.backwards, |row| filter.place(row));
-    let mut answer = page::entries(rows.iter().map(|row| row.item(parts)).collect(), next.as_ref());
+    let served = Served::now(parts);
+    let mut counted = Counted::new(&served);
+    let mut answer = page::entries(rows.iter().map(|row| row.item(parts, &mut counted)).collect(), next.as_ref());
     answer.insert("total", total);
     answer.insert("counts", counts);
     Ok(answer)

@@ -13,7 +13,17 @@ pub(super) const LISTED: [&str; 6] = ["saltversion", "os", "osrelease", "os_fami
 const ADDRESSES: [&str; 2] = ["ipv4", "ipv6"];
 /// Further grains that the page of one minion shows.
 const FURTHER: [&str; 11] = [
-    "fqdn", "host", "ipv4", "ipv6", "num_cpus", "mem_total", "osfinger", "kernelrelease", "virtual", "saltversion", "roles",
+    "fqdn",
+    "host",
+    "ipv4",
+    "ipv6",
+    "num_cpus",
+    "mem_total",
+    "osfinger",
+    "kernelrelease",
+    "virtual",
+    "saltversion",
+    "roles",
 ];
 /// Longest text of a grain in a list, in characters. Minions choose them.
 const SHOWN_MAX: usize = 128;

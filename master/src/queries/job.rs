@@ -55,8 +55,7 @@ pub(super) async fn answer(asked: Asked) -> Answer {
     let (meant, next) = page.of(meant, false, |meant| (meant.rank.to_string(), meant.id.to_string()));
     let ids = meant.iter().filter(|meant| meant.rank != 1).map(|meant| meant.id.clone()).collect();
     let returns = store.returns_of(&jid, ids).await?;
-    let mut returns: HashMap<MinionId, JobReturn> =
-        returns.into_iter().map(|ret| (ret.minion.clone(), ret)).collect();
+    let mut returns: HashMap<MinionId, JobReturn> = returns.into_iter().map(|ret| (ret.minion.clone(), ret)).collect();
     let most = if alone.is_some() { ALONE_BYTES_MAX } else { RETURN_BYTES_MAX };
     let mut room = PAGE_BYTES_MAX;
     let items = meant.iter().map(|meant| item(meant, returns.remove(&meant.id), most, &mut room)).collect();
@@ -81,7 +80,8 @@ fn summary(job: &StoredJob, outcomes: &[Outcome]) -> Value {
 
 /// All minions of a job, in the order of the page. A target by grains may have returns of minions that were not expected.
 fn all(job: &StoredJob, outcomes: &[Outcome]) -> Vec<Meant> {
-    let came = outcomes.iter().map(|outcome| Meant { rank: if outcome.failed { 0 } else { 2 }, id: outcome.minion.clone() });
+    let came =
+        outcomes.iter().map(|outcome| Meant { rank: if outcome.failed { 0 } else { 2 }, id: outcome.minion.clone() });
     let is_missing = |id: &&MinionId| outcomes.binary_search_by(|outcome| outcome.minion.cmp(id)).is_err();
     let missing = job.minions.iter().filter(is_missing).map(|id| Meant { rank: 1, id: id.clone() });
     let mut all: Vec<Meant> = came.chain(missing).collect();

@@ -94,7 +94,11 @@ impl Filter {
 
 impl Counts {
     fn of(job: &Walked<'_>) -> rusqlite::Result<Self> {
-        Ok(Self { expected: i64::try_from(job.expected()).unwrap_or(i64::MAX), returned: job.returned()?, failed: job.failed()? })
+        Ok(Self {
+            expected: i64::try_from(job.expected()).unwrap_or(i64::MAX),
+            returned: job.returned()?,
+            failed: job.failed()?,
+        })
     }
 }
 
@@ -102,7 +106,8 @@ pub(super) async fn answer(asked: Asked) -> Answer {
     let args = &asked.args;
     let page = Page::new(args)?;
     let after = page.after.as_ref().map(place).transpose()?;
-    let minion = args.text("minion")?.map(|id| MinionId::try_from(id).map_err(|_| wrong("minion", "the id of a minion")));
+    let minion =
+        args.text("minion")?.map(|id| MinionId::try_from(id).map_err(|_| wrong("minion", "the id of a minion")));
     let filter = Filter {
         fun: args.words("fun")?,
         target: args.words("target")?,

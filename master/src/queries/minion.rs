@@ -9,6 +9,7 @@ use brine_protocol::value::{Value, ValueExt as _, empty_map};
 
 use super::fleet::Row;
 use super::grains::{self, Listed};
+use super::sandboxes::{self, Counted, Served};
 use super::{Answer, Asked, blocking, keys};
 
 pub(super) async fn answer(asked: Asked) -> Answer {
@@ -29,13 +30,14 @@ pub(super) async fn answer(asked: Asked) -> Answer {
         let Some(key) = key else { return Ok(Value::Nil) };
         let accepted = key == KeyState::Accepted;
         let known = if accepted { grains::of_one(&parts.cachedir, &id) } else { None };
-        let connected = accepted
-            .then(|| known.as_ref().is_some_and(|grains| Connected::to(parts.presence.port).has(grains)));
+        let connected =
+            accepted.then(|| known.as_ref().is_some_and(|grains| Connected::to(parts.presence.port).has(grains)));
         let listed = known.as_ref().map(Listed::of).unwrap_or_default();
-        let mut item = Row { id: id.clone(), key, connected, grains: listed }.item(&parts);
+        let mut item = Row { id: id.clone(), key, connected, grains: listed }
+            .item(&parts, &mut Counted::new(&Served::now(&parts)));
         item.insert("grains", known.as_ref().map_or_else(empty_map, grains::further));
         item.insert("fingerprint", if fingers { keys::fingerprint(&parts, key, &id) } else { Value::Nil });
-        item.insert("sandbox", Value::Nil);
+        item.insert("sandbox", if accepted { sandboxes::of_one(&parts, &id) } else { Value::Nil });
         Ok(item)
     })
     .await

@@ -2,7 +2,7 @@
 //! and is bounded; it starts no job and fires no event.
 //!
 //! - `args.rs`  the checked arguments · `page.rs`  one page of a list · `sight.rs`, `started.rs`  which minions and jobs a caller may see
-//! - `grains.rs`  what the lists show of the minions' grains
+//! - `grains.rs`, `sandboxes.rs`  what is shown of the minions' grains, and of what they report of their modules
 //! - one file for each query
 //!
 //! Each query states the right that it needs. docs/api-v1.md has arguments and answers.
@@ -10,12 +10,16 @@
 mod args;
 mod fleet;
 mod grains;
+mod held;
 mod job;
 mod jobs;
 mod keys;
 mod me;
 mod minion;
+mod modules;
 mod page;
+mod plan;
+mod sandboxes;
 mod sight;
 mod started;
 #[cfg(test)]
@@ -30,10 +34,12 @@ use tokio::sync::Semaphore;
 
 use crate::access::{Access, Principal};
 use crate::fault::Fault;
+use crate::fileserver::FileServer;
 use crate::hash_type::HashType;
 use crate::jobs::JobCache;
 use crate::keys::MinionKeys;
 use crate::presence::Presence;
+use crate::sandbox_reports::SandboxReports;
 use crate::targets::Targets;
 use args::Args;
 use sight::Sight;
@@ -52,6 +58,8 @@ pub(crate) struct Queries {
     pub(crate) master_key: String,
     pub(crate) presence: Arc<Presence>,
     pub(crate) jobs: Arc<JobCache>,
+    pub(crate) files: Arc<FileServer>,
+    pub(crate) reports: Arc<SandboxReports>,
     /// Each query holds one of these.
     pub(crate) turns: Arc<Semaphore>,
 }
@@ -110,6 +118,9 @@ const QUERIES: &[Query] = &[
         run: |asked| Box::pin(job::answer(asked)),
     },
     Query { name: "keys", takes: &["q", "state", "limit", "cursor"], run: |asked| Box::pin(keys::answer(asked)) },
+    Query { name: "modules", takes: &["q", "limit", "cursor"], run: |asked| Box::pin(modules::answer(asked)) },
+    Query { name: "held", takes: &["limit", "cursor"], run: |asked| Box::pin(held::answer(asked)) },
+    Query { name: "plan", takes: &["tgt", "tgt_type", "fun", "arg"], run: |asked| Box::pin(plan::answer(asked)) },
 ];
 
 impl Queries {

@@ -34,7 +34,12 @@ impl MaySee {
     }
 
     /// Whether the caller may see a job of this user.
-    pub(super) fn job(&self, user: &str, load: impl FnOnce() -> Value, minions: impl FnOnce() -> Vec<MinionId>) -> bool {
+    pub(super) fn job(
+        &self,
+        user: &str,
+        load: impl FnOnce() -> Value,
+        minions: impl FnOnce() -> Vec<MinionId>,
+    ) -> bool {
         if self.caller.is_root() {
             return true;
         }

@@ -60,12 +60,24 @@ impl Runners {
         self.run(fun, &Call::from_load(load), &RunJob::new("run", by)).await
     }
 
-    /// Runs a wheel function. Returns its result.
+    /// Runs a wheel function. Returns its result; with `wait: False` only its tag and jid, at once.
     pub(crate) async fn answer_wheel(&self, load: &Value, caller: &Principal) -> Value {
-        let Admitted { fun, call, job, succeeded, failed } = match self.admit("wheel", "wheel", load, caller) {
+        let admitted = match self.admit("wheel", "wheel", load, caller) {
             Ok(admitted) => admitted,
             Err(denied) => return refusal(&denied),
         };
+        if load.get_bool("wait") != Some(false) {
+            return self.run_wheel(admitted).await;
+        }
+        let job = &admitted.job;
+        let started = map([("tag", Value::from(job.tag.as_str())), ("jid", Value::from(&job.jid))]);
+        let this = self.clone();
+        tokio::spawn(async move { this.run_wheel(admitted).await });
+        started
+    }
+
+    /// Runs a wheel function, with its events.
+    async fn run_wheel(&self, Admitted { fun, call, job, succeeded, failed }: Admitted) -> Value {
         let mut data = announcement("wheel", &fun, &job, &call);
         if wheel::hides_arguments(&fun) {
             data.insert("fun_args", crate::bus::TRIMMED);

@@ -6,6 +6,8 @@
 
 mod repr;
 
+pub(crate) use repr::float as python_float;
+
 use std::any::Any;
 use std::cell::{Ref, RefCell, RefMut};
 use std::fmt;
@@ -664,6 +666,20 @@ impl fmt::Debug for Set {
 impl fmt::Display for Date {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:04}-{:02}-{:02}", self.year, self.month, self.day)
+    }
+}
+
+impl DateTime {
+    /// Minutes and microseconds of an order in time.
+    pub(crate) fn instant(&self) -> (i64, u32) {
+        let (year, month) = (i64::from(self.date.year), i64::from(self.date.month));
+        // days of a calendar whose year begins in March
+        let year = if month <= 2 { year - 1 } else { year };
+        let day = (153 * ((month + 9) % 12) + 2) / 5 + i64::from(self.date.day);
+        let days = 365 * year + year / 4 - year / 100 + year / 400 + day;
+        let minutes = days * 1440 + i64::from(self.hour) * 60 + i64::from(self.minute);
+        let offset = i64::from(self.offset_minutes.unwrap_or_default());
+        (minutes - offset, u32::from(self.second) * 1_000_000 + self.microsecond)
     }
 }
 

@@ -30,7 +30,19 @@ settings! { AREA = "salt-api";
     API_ENABLE_SESSIONS: bool = truth("rest_cherrypy:enable_sessions", master("true")).live();
     /// Origins of other sites whose pages may use salt-api, as in `https://console.example`; `*`: all, but never with a cookie.
     API_CORS_ORIGINS: Vec<String> = list("rest_cherrypy:cors_origins", master("[]")).live();
-    /// Clients that salt-api offers: `local`, `local_async`, `runner`, `runner_async`, `wheel`, `wheel_async`.
+    /// What stands before each path of salt-api.
+    API_ROOT_PREFIX: String = text("rest_cherrypy:root_prefix", master("/"));
+    /// Page of an application for browsers. Every path answers it to who accepts HTML.
+    API_APP: String = text("rest_cherrypy:app", master(NONE));
+    /// Path of that page.
+    API_APP_PATH: String = text("rest_cherrypy:app_path", master("/app"));
+    /// Folder whose files salt-api serves.
+    API_STATIC: String = text("rest_cherrypy:static", master(NONE));
+    /// Path of that folder.
+    API_STATIC_PATH: String = text("rest_cherrypy:static_path", master("/static"));
+    /// Answer `/stats` without a log-in.
+    API_STATS_DISABLE_AUTH: bool = truth("rest_cherrypy:stats_disable_auth", master("false")).live();
+    /// Clients that salt-api offers: `local`, `local_async`, `local_batch`, `local_subset`, `runner`, `runner_async`, `wheel`, `wheel_async`.
     NETAPI_ENABLE_CLIENTS: Vec<String> = list("netapi_enable_clients", master("[]")).live();
     /// Longest wait of salt-api for the result of a runner.
     REST_TIMEOUT: Duration = seconds("rest_timeout", master("300"), 1..=86_400).live();

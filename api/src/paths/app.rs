@@ -1,0 +1,87 @@
+//! Pages for browsers: an application of the operator's (`app`, `static`), such as SaltGUI.
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::middleware::{Next, map_response};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get_service;
+use tower::ServiceExt as _;
+use tower_http::services::{ServeDir, ServeFile};
+
+use crate::pages::AppOpts;
+use crate::problem::Problem;
+use crate::state::Shared;
+
+/// Adds the paths of the application.
+pub fn routes<S: Clone + Send + Sync + 'static>(opts: &AppOpts) -> Router<S> {
+    let mut router = Router::new();
+    if let Some(page) = &opts.page {
+        let file = || get_service(ServeFile::new(page));
+        router = router.route(&opts.path, file()).route(&format!("{}/{{*rest}}", opts.path), file());
+    }
+    if let Some(folder) = &opts.folder {
+        router = router.nest_service(&opts.folder_path, ServeDir::new(folder).append_index_html_on_directories(false));
+    }
+    router.layer(map_response(as_a_page))
+}
+
+/// Answers the page to whoever looks at any other path with a browser, as Salt does.
+pub async fn to_browsers(State(api): Shared, request: Request, next: Next) -> Response {
+    let Some(page) = &api.app.page else { return next.run(request).await };
+    let path = request.uri().path();
+    let is_own = [&api.app.path, &api.app.folder_path].into_iter().any(|own| {
+        path.strip_prefix(&api.prefix)
+            .unwrap_or(path)
+            .strip_prefix(own.as_str())
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    });
+    if is_own || !matches!(*request.method(), Method::GET | Method::HEAD) || !wants_page(request.headers()) {
+        return next.run(request).await;
+    }
+    match ServeFile::new(page).oneshot(request).await {
+        Ok(response) => as_a_page(response.into_response()).await,
+        Err(never) => match never {},
+    }
+}
+
+/// Sets the headers of a file: browsers ask each time whether it is still the same, and what it may load is said by the
+/// application itself.
+async fn as_a_page(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static("frame-ancestors 'none'"));
+    response
+}
+
+/// Whether `Accept` names HTML, as browsers do for what a person opens, and nothing of what the paths answer before it.
+fn wants_page(headers: &HeaderMap) -> bool {
+    let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
+    let mut kinds = accept.split(',').map(|kind| kind.split(';').next().unwrap_or_default().trim());
+    kinds.find(|kind| ["text/html", "application/json", "application/x-yaml", "text/event-stream"].contains(kind))
+        == Some("text/html")
+}
+
+/// A path that is not there.
+pub async fn nothing() -> Problem {
+    Problem::new(StatusCode::NOT_FOUND, "The path was not found.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn browsers_want_pages() {
+        let wants = |accept: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(ACCEPT, accept.parse().unwrap());
+            wants_page(&headers)
+        };
+        assert!(wants("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"));
+        for other in ["", "*/*", "application/json", "application/json, text/html", "text/event-stream", "image/png"] {
+            assert!(!wants(other), "{other}");
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! `/minions`: the grains of minions, and jobs that nobody waits for.
+
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use brine_protocol::value::{self, Value, ValueExt as _};
+
+use crate::address::ClientAddress;
+use crate::answer::Format;
+use crate::chunk::{self, Client};
+use crate::problem::Problem;
+use crate::state::Shared;
+use crate::{body, call};
+
+/// `GET /minions[/ID]`.
+pub async fn grains(
+    State(api): Shared,
+    Extension(from): Extension<ClientAddress>,
+    id: Option<Path<String>>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let format = Format::wanted(&headers)?;
+    let (caller, _) = api.caller(&headers, from).await?;
+    let target = id.map_or_else(|| "*".to_owned(), |Path(id)| id);
+    let found = api.run(&caller, Client::Local, "grains.items", [("tgt", Value::from(target))]).await?;
+    Ok(format.answer(&value::map([("return", value::list([found]))])))
+}
+
+/// `POST /minions`: chunks as for `/`, whose client is `local_async`.
+pub async fn publish(
+    State(api): Shared,
+    Extension(from): Extension<ClientAddress>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let format = Format::wanted(&headers)?;
+    let (caller, _) = api.caller(&headers, from).await?;
+    let live = api.live();
+    let lowstate = named(body::read(&headers, body).await?)?;
+    let chunks = chunk::parse(lowstate, &live.clients, &live.groups)?;
+    let mut returns = Vec::with_capacity(chunks.len());
+    for chunk in chunks {
+        returns.extend(call::run(&*api.link, &caller, chunk.call, live.rest_timeout).await?);
+    }
+    let jobs = returns.iter().filter_map(|published| published.get("jid"));
+    let links = jobs.map(|jid| value::map([("href", format!("{}/jobs/{}", api.prefix, jid.python_str()))]));
+    let links = value::map([("jobs", value::list(links))]);
+    let answer = value::map([("return", Value::Array(returns)), ("_links", links)]);
+    let mut response = format.answer(&answer);
+    *response.status_mut() = StatusCode::ACCEPTED;
+    Ok(response)
+}
+
+/// Names the only client that this path has in each chunk.
+fn named(lowstate: Value) -> Result<Value, Problem> {
+    let name = Client::LocalAsync.name();
+    let one = |mut chunk: Value| {
+        match chunk.get("client") {
+            None | Some(Value::Nil) if chunk.entries().is_some() => chunk.insert("client", name),
+            Some(client) if client.text() != Some(name) => {
+                return Err(Problem::bad(format!("The client of /minions is {name}")));
+            }
+            _ => {}
+        }
+        Ok(chunk)
+    };
+    match lowstate {
+        Value::Array(chunks) => Ok(Value::Array(chunks.into_iter().map(one).collect::<Result<_, _>>()?)),
+        chunk => one(chunk),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn chunks_have_one_client() {
+        let read = |json: serde_json::Value| named(value::from_json(&json)).map(|named| value::to_json(&named)).ok();
+        assert_eq!(read(json!({"fun": "a"})), Some(json!({"fun": "a", "client": "local_async"})));
+        assert_eq!(
+            read(json!([{"client": "local_async"}, {}])),
+            Some(json!([{"client": "local_async"}, {"client": "local_async"}]))
+        );
+        for refused in [json!({"client": "local"}), json!([{}, {"client": "runner"}]), json!({"client": 1})] {
+            assert_eq!(read(refused.clone()), None, "{refused}");
+        }
+    }
+}
