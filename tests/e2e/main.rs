@@ -2,6 +2,7 @@
 
 mod api;
 mod api_paths;
+mod api_v1;
 mod commands;
 mod completion;
 mod copies;

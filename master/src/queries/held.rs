@@ -32,11 +32,11 @@ pub(super) async fn answer(asked: Asked) -> Answer {
             }
         }
         let (items, next) = page.of(found.into_iter().collect(), false, |(place, _)| place.clone());
-        let item = |(_, (mut held, group)): (_, (Value, Group))| {
+        let item = |(place, (mut held, group)): (_, (Value, Group))| {
             group.tell(&mut held);
-            held
+            (place, held)
         };
-        let mut answer = page::entries(items.into_iter().map(item).collect(), next.as_ref());
+        let mut answer = page::bounded(items.into_iter().map(item).collect(), next.as_ref());
         answer.insert("unknown", unknown.len());
         Ok(answer)
     })

@@ -16,6 +16,9 @@ use crate::sandbox_reports;
 
 /// Bound on the versions of one module that are shown, and on the grants of one version: those of the most minions.
 const SHOWN_MAX: usize = 20;
+/// Bound on the bytes of the versions of one module, and on those of the grants of one version.
+const MODULE_BYTES_MAX: usize = 1 << 20;
+const GRANTS_BYTES_MAX: usize = 256 << 10;
 
 /// The versions of one module by their packed entries, and of each the grants by theirs.
 #[derive(Default)]
@@ -58,8 +61,8 @@ pub(super) async fn answer(asked: Asked) -> Answer {
         }
         let (items, next) =
             page.of(found.into_iter().collect(), false, |(name, _): &(String, Found)| (String::new(), name.clone()));
-        let items = items.into_iter().map(|(name, found)| found.item(&name, &served)).collect();
-        let mut answer = page::entries(items, next.as_ref());
+        let item = |(name, found): (String, Found)| ((String::new(), name.clone()), found.item(&name, &served));
+        let mut answer = page::bounded(items.into_iter().map(item).collect(), next.as_ref());
         answer.insert("minions", ids.len() - unknown.len());
         answer.insert("unknown", unknown.len());
         Ok(answer)
@@ -102,7 +105,7 @@ impl Found {
         map([
             ("name", Value::from(name)),
             ("served", list(at_master)),
-            ("versions", list(versions.into_iter().take(SHOWN_MAX).map(Version::item))),
+            ("versions", page::within(versions.into_iter().take(SHOWN_MAX).map(Version::item), MODULE_BYTES_MAX)),
             ("drift", Value::from(self.drift)),
             ("held", Value::from(self.held)),
         ])
@@ -119,7 +122,7 @@ impl Version {
             group.tell(&mut grants);
             grants
         });
-        item.insert("grants", list(grants));
+        item.insert("grants", page::within(grants, GRANTS_BYTES_MAX));
         item
     }
 }

@@ -3,6 +3,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use brine_protocol::msgpack;
 use brine_protocol::value::{Value, map};
 
 use super::Refusal;
@@ -58,6 +59,35 @@ impl Page {
         let next = rest.next().and(items.last()).map(place);
         (items, next)
     }
+}
+
+/// Bound on the bytes of the items of a page whose content minions wrote.
+const PAGE_BYTES_MAX: usize = 4 << 20;
+
+/// Makes the entries of an answer that is a page, with fewer items if they are large.
+pub(super) fn bounded(items: Vec<(Place, Value)>, next: Option<&Place>) -> Value {
+    let (mut kept, mut last, mut room) = (Vec::new(), None, PAGE_BYTES_MAX);
+    for (place, item) in items {
+        let bytes = msgpack::encode_disk(&item).len();
+        if bytes > room && !kept.is_empty() {
+            return entries(kept, last.as_ref());
+        }
+        room = room.saturating_sub(bytes);
+        kept.push(item);
+        last = Some(place);
+    }
+    entries(kept, next)
+}
+
+/// Returns the first values that have no more bytes than this together.
+pub(super) fn within(values: impl Iterator<Item = Value>, mut bytes: usize) -> Value {
+    let mut kept = Vec::new();
+    for value in values {
+        let Some(rest) = bytes.checked_sub(msgpack::encode_disk(&value).len()) else { break };
+        bytes = rest;
+        kept.push(value);
+    }
+    Value::Array(kept)
 }
 
 /// Makes the entries of an answer that is a page.

@@ -12,13 +12,15 @@ use brine_protocol::value::{Value, ValueExt, list, map};
 
 use super::args::wrong;
 use super::sandboxes::{self, Group, field};
-use super::{Answer, Asked, Refusal, Sight, blocking, grains};
+use super::{Answer, Asked, Refusal, Sight, blocking, grains, page};
 use crate::sandbox_reports;
 
 /// Ids that are shown.
 const SOME: usize = 100;
 /// Bound on the groups that are shown: those of the most minions.
 const GROUPS_MAX: usize = 50;
+/// Bound on the bytes of these groups. Minions wrote their content.
+const GROUPS_BYTES_MAX: usize = 2 << 20;
 
 pub(super) async fn answer(asked: Asked) -> Answer {
     // The right to ask at all.
@@ -85,7 +87,7 @@ pub(super) async fn answer(asked: Asked) -> Answer {
             group.tell(&mut shown);
             shown
         });
-        plan.insert("groups", list(groups));
+        plan.insert("groups", page::within(groups, GROUPS_BYTES_MAX));
         plan.insert("without", without);
         plan.insert("unknown", unknown.len());
         Ok(plan)

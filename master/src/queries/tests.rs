@@ -171,6 +171,9 @@ async fn rights() {
     for (query, args, may) in [
         ("fleet", args([]), ["everything", "pings", "webs", "lister"].as_slice()),
         ("minion", args([("id", "x")]), &["everything", "pings", "webs", "lister"]),
+        ("modules", args([]), &["everything", "pings", "webs", "lister"]),
+        ("held", args([]), &["everything", "pings", "webs", "lister"]),
+        ("plan", args([("tgt", "*"), ("fun", "test.ping")]), &["everything", "pings", "webs", "lister"]),
         ("keys", args([]), &["everything", "keys", "lister"]),
         ("me", args([]), &["everything", "pings", "webs", "keys", "lister", "nothing"]),
         // These show nothing without a permission.
@@ -457,4 +460,99 @@ async fn ten_thousand_minions() {
         assert_eq!(answer["items"].as_array().unwrap().len(), count, "{query}");
         assert!(took < Duration::from_secs(3), "{query} took {took:?}");
     }
+}
+
+fn tool(version: &str, sha256: &str, missing: &[&str]) -> Value {
+    map([
+        ("name", Value::from("tool")),
+        ("usable", true.into()),
+        ("version", version.into()),
+        ("sha256", sha256.into()),
+        ("origin", "base".into()),
+        ("asks", list(["http"])),
+        ("has", map([("all", map([("http", list(["https://x/"]))]))])),
+        ("missing", list(missing.iter().copied())),
+    ])
+}
+
+/// Three minions with a module, one of which holds an update, and one that reported nothing.
+fn reporting() -> Fixture {
+    let fixture = Fixture::new();
+    for id in ["db1", "web1", "web2", "web3"] {
+        fixture.minion(id, &os("Debian", "3008.5"));
+    }
+    let (old, new) = ("ab".repeat(32), "cd".repeat(32));
+    let report = |modules: Vec<Value>, held: Vec<Value>| map([("modules", list(modules)), ("held", list(held))]);
+    let held = map([
+        ("name", Value::from("tool")),
+        ("why", "it asks for more".into()),
+        ("held", map([("version", "2"), ("sha256", &new)])),
+        ("permissions", map([("added", map([("brine:host/http", "the web")]))])),
+        ("approve", "salt-call --local sandbox.approve tool".into()),
+    ]);
+    let keep = |id: &str, report: Value| fixture.queries.reports.keep(&id.parse().unwrap(), &report).unwrap();
+    keep("web1", report(vec![tool("1", &old, &[])], vec![]));
+    keep("web2", report(vec![tool("1", &old, &["the line"])], vec![held]));
+    keep("db1", report(vec![], vec![]));
+    fixture
+}
+
+#[tokio::test]
+async fn modules_of_the_minions_that_a_user_sees() {
+    let fixture = reporting();
+    let modules = fixture.ask("ROOT", "modules", args([])).await.unwrap();
+    let module = &modules["items"][0];
+    assert_eq!((&modules["minions"], &modules["unknown"], &module["name"]), (&json!(3), &json!(1), &json!("tool")));
+    assert_eq!((&module["held"], &module["drift"], &module["served"]), (&json!(1), &json!(0), &json!([])));
+    let version = &module["versions"][0];
+    assert_eq!((&version["version"], &version["some"]), (&json!("1"), &json!(["web1", "web2"])));
+    assert_eq!(version["grants"].as_array().unwrap().len(), 2);
+    assert_eq!(fixture.ask("ROOT", "modules", args([("q", "x")])).await.unwrap()["items"], json!([]));
+    let held = fixture.ask("webs", "held", args([])).await.unwrap();
+    let update = &held["items"][0];
+    assert_eq!((&update["some"], &held["unknown"]), (&json!(["web2"]), &json!(1)));
+    assert_eq!(update["permissions"]["added"], json!({"brine:host/http": "the web"}));
+    assert_eq!(update["approve"], "salt-call --local sandbox.approve tool");
+    let one = fixture.ask("webs", "minion", args([("id", "web2")])).await.unwrap();
+    assert_eq!(one["sandbox"]["modules"][0]["held"], json!("cd".repeat(32)));
+    assert_eq!(one["modules"], json!({"total": 1, "drift": 0, "held": 1, "missing": 1}));
+    assert!(fixture.ask("webs", "minion", args([("id", "web3")])).await.unwrap()["sandbox"].is_null());
+    // A user whose permissions reach none of them.
+    fixture.key(KeyState::Accepted, "db2");
+    for id in ["web1", "web2"] {
+        fixture.queries.keys.remove(KeyState::Accepted, &id.parse().unwrap()).unwrap();
+    }
+    assert_eq!(fixture.ask("webs", "modules", args([])).await.unwrap()["items"], json!([]));
+    assert_eq!(fixture.ask("webs", "held", args([])).await.unwrap()["items"], json!([]));
+}
+
+#[tokio::test]
+async fn a_plan_shows_minions_of_that_very_call() {
+    let fixture = reporting();
+    let plan = async |user: &str, fun: &str, arg: &[&str]| {
+        let args = map([("tgt", Value::from("*")), ("fun", fun.into()), ("arg", list(arg.iter().copied()))]);
+        fixture.ask(user, "plan", args).await.unwrap()
+    };
+    let all = plan("ROOT", "tool.x", &[]).await;
+    let counts = ["expected", "connected", "away", "without", "unknown"].map(|key| all[key].as_u64().unwrap());
+    assert_eq!((counts, &all["allowed"]), ([4, 0, 4, 1, 1], &json!(true)));
+    let groups = all["groups"].as_array().unwrap();
+    assert_eq!(groups.len(), 2);
+    assert!(groups.iter().any(|group| group["missing"] == json!(["the line"]) && group["some"] == json!(["web2"])));
+    for (user, fun, arg, allowed, shown) in [
+        ("webs", "test.ping", [].as_slice(), false, json!(["web1", "web2", "web3"])),
+        ("webs", "cmd.run", &[], false, json!([])),
+        ("pings", "test.ping", &[], true, json!(["db1", "web1", "web2", "web3"])),
+        ("pings", "test.arg", &[], false, json!([])),
+        ("args", "test.arg", &["yes"], true, json!(["db1", "web1", "web2", "web3"])),
+        ("args", "test.arg", &["no"], false, json!([])),
+    ] {
+        let plan = plan(user, fun, arg).await;
+        assert_eq!((&plan["allowed"], &plan["some"]), (&json!(allowed), &shown), "{user} {fun} {arg:?}");
+    }
+    for wrong in [args([("tgt", "*")]), args([("fun", "test.ping")]), args([("tgt", "*"), ("fun", "x")])] {
+        assert_eq!(fixture.ask("ROOT", "plan", wrong.clone()).await, Err(WRONG.to_owned()), "{wrong:?}");
+    }
+    let wrong = args([("tgt", "x"), ("tgt_type", "x"), ("fun", "test.ping")]);
+    assert_eq!(fixture.ask("ROOT", "plan", wrong).await, Err(WRONG.to_owned()));
 }
