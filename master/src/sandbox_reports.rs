@@ -1,7 +1,7 @@
 //! What minions report of their modules (`sandbox` in `_pillar`): checked and bounded here, once, as minions may be
 //! hostile. In memory, because a minion reports again after each connection; a minion that has not is unknown.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use brine_protocol::ids::MinionId;
@@ -33,8 +33,8 @@ pub(crate) struct SandboxReports(Mutex<Known>);
 #[derive(Debug, Default)]
 struct Known {
     of: HashMap<MinionId, Report>,
-    /// Each different report once.
-    all: HashSet<Report>,
+    /// Each different report, with the number of its minions.
+    all: HashMap<Report, usize>,
     bytes: usize,
 }
 
@@ -50,18 +50,17 @@ impl SandboxReports {
         if checked.len() > REPORT_BYTES_MAX {
             return Err("it is too large");
         }
-        let report = match known.all.get(checked.as_slice()) {
-            Some(same) => Arc::clone(same),
+        let report = match known.all.get_key_value(checked.as_slice()) {
+            Some((same, _)) => Arc::clone(same),
             None if known.bytes + checked.len() > ALL_BYTES_MAX => {
                 return Err("the reports of all minions are too large");
             }
             None => {
-                let report = Report::from(checked);
-                known.bytes += report.len();
-                known.all.insert(Arc::clone(&report));
-                report
+                known.bytes += checked.len();
+                Report::from(checked)
             }
         };
+        *known.all.entry(Arc::clone(&report)).or_default() += 1;
         known.of.insert(id.clone(), report);
         Ok(())
     }
@@ -99,8 +98,9 @@ impl SandboxReports {
 impl Known {
     fn forget(&mut self, id: &MinionId) {
         let Some(report) = self.of.remove(id) else { return };
-        // One in `all`, and this one.
-        if Arc::strong_count(&report) == 2 {
+        let Some(minions) = self.all.get_mut(&report) else { return };
+        *minions -= 1;
+        if *minions == 0 {
             self.all.remove(&report);
             self.bytes -= report.len();
         }

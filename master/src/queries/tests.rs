@@ -25,7 +25,7 @@ external_auth:
     everything: ['.*', '@runner', '@wheel']
     pings: [test.ping]
     webs: [{'web*': [test.*]}]
-    args: [{'*': [{test.arg: {args: [yes]}}]}, '@jobs']
+    args: [{'*': [{test.arg: {args: [prod]}}]}, '@jobs']
     lists: [test.ping, '@jobs']
     keys: ['@wheel']
     lister: [test.ping, {'@wheel': [key.list_all]}]
@@ -296,7 +296,7 @@ async fn a_user_sees_the_jobs_that_it_could_start() {
     fixture.job(FIRST, "webs", "test.ping", &[], &["web1", "web2"]).await;
     fixture.job(SECOND, "webs", "cmd.run", &["id"], &["web1"]).await;
     fixture.job(THIRD, "root", "test.ping", &[], &["web1", "db1"]).await;
-    fixture.job(FOURTH, "args", "test.arg", &["yes"], &["db1"]).await;
+    fixture.job(FOURTH, "args", "test.arg", &["prod"], &["db1"]).await;
     let jids = |jids: &[&str]| jids.join(" ");
     for (user, seen) in [
         ("ROOT", jids(&[FOURTH, THIRD, SECOND, FIRST])),
@@ -315,7 +315,7 @@ async fn a_user_sees_the_jobs_that_it_could_start() {
             assert_eq!(!shown.is_null(), seen.contains(jid), "{user} {jid}");
         }
     }
-    fixture.job("20261120134740245005", "args", "test.arg", &["no"], &["db1"]).await;
+    fixture.job("20261120134740245005", "args", "test.arg", &["other"], &["db1"]).await;
     assert_eq!(fixture.ids("args", "jobs", args([])).await.unwrap(), FOURTH, "another argument");
     assert!(fixture.ask("ROOT", "job", args([("jid", "x")])).await.unwrap().is_null());
     assert!(fixture.ask("ROOT", "job", args([("jid", "20261120134740245009")])).await.unwrap().is_null());
@@ -439,7 +439,12 @@ async fn ten_thousand_minions() {
         std::fs::write(accepted.join(id.as_str()), pem()).unwrap();
         std::fs::write(grains.join(format!("{id}.p")), &known).unwrap();
     }
-    let load = map([("fun", Value::from("test.ping")), ("tgt", Value::from("*")), ("user", Value::from("ann"))]);
+    let load = map([
+        ("fun", Value::from("test.ping")),
+        ("arg", list::<Value>([])),
+        ("tgt", "*".into()),
+        ("user", "ann".into()),
+    ]);
     for n in 0..20 {
         let jid: Jid = format!("202611201347402450{n:02}").parse().unwrap();
         fixture.queries.jobs.add_job(StoredJob::to_record(jid, &load, ids.clone())).await.unwrap();
@@ -544,8 +549,8 @@ async fn a_plan_shows_minions_of_that_very_call() {
         ("webs", "cmd.run", &[], false, json!([])),
         ("pings", "test.ping", &[], true, json!(["db1", "web1", "web2", "web3"])),
         ("pings", "test.arg", &[], false, json!([])),
-        ("args", "test.arg", &["yes"], true, json!(["db1", "web1", "web2", "web3"])),
-        ("args", "test.arg", &["no"], false, json!([])),
+        ("args", "test.arg", &["prod"], true, json!(["db1", "web1", "web2", "web3"])),
+        ("args", "test.arg", &["other"], false, json!([])),
     ] {
         let plan = plan(user, fun, arg).await;
         assert_eq!((&plan["allowed"], &plan["some"]), (&json!(allowed), &shown), "{user} {fun} {arg:?}");
