@@ -32,7 +32,7 @@ pub async fn batch(
     let timeout = job.timeout.unwrap_or(timeout);
     let mut slots = Slots::new(minions, options);
     let mut events = link.follow();
-    events.narrow(prefix(&job.jid));
+    let mut is_followed = false;
     let (mut waiters, mut returns): (Vec<Waiter>, Vec<Value>) = (Vec::new(), Vec::new());
     let missing = |id: &str| value::map([(id, false)]);
     while !slots.is_done() {
@@ -51,6 +51,10 @@ pub async fn batch(
                 }
                 Err(error) => return Err(error.into()),
             };
+            if !is_followed {
+                events.narrow(&prefix(&job.jid));
+                is_followed = true;
+            }
             published.missing.clear();
             for id in ids.iter().filter(|id| !published.minions.contains(id)) {
                 slots.ended(id, false, Instant::now());

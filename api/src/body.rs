@@ -7,6 +7,7 @@ use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
 use brine_protocol::config::yaml;
 use brine_protocol::value::{self, Value, ValueExt};
+use bytes::Bytes;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 
 use crate::problem::Problem;
@@ -14,6 +15,8 @@ use crate::work;
 
 /// Upper bound on the bytes of a body.
 pub const BODY_MAX: usize = 1 << 20;
+/// The type of a form.
+const FORM: &str = "application/x-www-form-urlencoded";
 /// Upper bound on the values of a body: each takes far more memory than its text.
 const VALUES_MAX: usize = 65_536;
 /// Upper bound on the entries of a map, which are searched one after the other.
@@ -28,29 +31,55 @@ const BODY_TIME: Duration = Duration::from_secs(30);
 /// # Errors
 /// When it is too long, too slow, malformed, or of another type.
 pub async fn read(headers: &HeaderMap, body: Body) -> Result<Value, Problem> {
+    let bytes = bytes(headers, body).await?;
+    parse(media(headers), &bytes)
+}
+
+/// As [`read`], with the text before it; of a form, which has none in Salt, the text is empty.
+///
+/// # Errors
+/// As [`read`], and when it is not UTF-8.
+pub async fn read_both(headers: &HeaderMap, body: Body) -> Result<(String, Value), Problem> {
+    let bytes = bytes(headers, body).await?;
+    let parsed = parse(media(headers), &bytes)?;
+    let is_form = media(headers).is_empty() || media(headers).to_ascii_lowercase().starts_with(FORM);
+    let text = if is_form { String::new() } else { String::from_utf8(bytes.into()).map_err(|_| not_utf8())? };
+    Ok((text, parsed))
+}
+
+fn not_utf8() -> Problem {
+    Problem::bad("The body is not UTF-8")
+}
+
+fn media(headers: &HeaderMap) -> &str {
+    headers.get(CONTENT_TYPE).map_or("", |media| media.to_str().unwrap_or("?"))
+}
+
+async fn bytes(headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {
     let too_large = || Problem::new(StatusCode::PAYLOAD_TOO_LARGE, format!("A body has at most {BODY_MAX} bytes"));
     let length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if length.is_some_and(|length| length > BODY_MAX as u64) {
         return Err(too_large());
     }
-    let bytes = match tokio::time::timeout(BODY_TIME, Limited::new(body, BODY_MAX).collect()).await {
-        Ok(Ok(body)) => body.to_bytes(),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(too_large()),
-        Ok(Err(error)) if work::is_busy(&*error) => return Err(Problem::busy()),
-        Ok(Err(_)) => return Err(Problem::bad("The body did not come whole")),
-        Err(_) => return Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "The body did not come in time")),
-    };
-    let media = headers.get(CONTENT_TYPE).map_or("", |media| media.to_str().unwrap_or("?"));
-    parse(media, &bytes)
+    match tokio::time::timeout(BODY_TIME, Limited::new(body, BODY_MAX).collect()).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
+        Ok(Err(error)) if work::is_busy(&*error) => Err(Problem::busy()),
+        Ok(Err(_)) => Err(Problem::bad("The body did not come whole")),
+        Err(_) => Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "The body did not come in time")),
+    }
 }
 
-/// Parses a body.
-fn parse(media: &str, bytes: &[u8]) -> Result<Value, Problem> {
+/// Parses a body of a type.
+///
+/// # Errors
+/// When it is malformed, has too many values, or is of a type that is not read.
+pub fn parse(media: &str, bytes: &[u8]) -> Result<Value, Problem> {
     let media = media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     if bytes.is_empty() && media.is_empty() {
         return Ok(value::empty_map());
     }
-    let text = || std::str::from_utf8(bytes).map_err(|_| Problem::bad("The body is not UTF-8"));
+    let text = || std::str::from_utf8(bytes).map_err(|_| not_utf8());
     // The errors do not repeat what was read: it may hold a password.
     let parsed = match media.as_str() {
         "application/json" | "text/plain" => {
@@ -62,7 +91,7 @@ fn parse(media: &str, bytes: &[u8]) -> Result<Value, Problem> {
             value::from_json(&json)
         }
         "application/x-yaml" | "text/yaml" => yaml::load(text()?).map_err(|_| Problem::bad("Invalid YAML document"))?,
-        "" | "application/x-www-form-urlencoded" => form(bytes)?,
+        "" | FORM => form(bytes)?,
         _ => return Err(Problem::new(StatusCode::NOT_ACCEPTABLE, "Content type not supported")),
     };
     bound(&parsed, &mut 0, 0)?;

@@ -66,7 +66,7 @@ async fn runner(
     let mut events = link.follow();
     let started = link.runner(caller, fun, args, kwargs).await?;
     let tag = format!("{}/ret", started.tag);
-    events.narrow(tag.clone());
+    events.narrow(&tag);
     loop {
         let event = events.next().await.ok_or(LinkError::Late)?;
         if event.tag == tag {

@@ -34,6 +34,11 @@ impl Token {
     }
 }
 
+/// Returns whether a request says who it is from, rightly or wrongly.
+pub fn are_given(headers: &HeaderMap) -> bool {
+    headers.contains_key(TOKEN_HEADER) || headers.contains_key(AUTHORIZATION) || cookie(headers).is_some()
+}
+
 /// Returns the token of a request: of `X-Auth-Token`, else of `Authorization: Bearer`, else of the cookie. The first
 /// that is there counts, even if it is wrong and another would be right.
 ///

@@ -134,7 +134,8 @@ impl run::RunningDaemon for RunningApi {
 
     fn dump(&self) {
         let up = if self.api.link.is_up() { "is there" } else { "is away" };
-        tracing::warn!("the master {up}; {} connections", self.server.connections());
+        let (connections, streams) = (self.server.connections(), self.api.watchers.taken());
+        tracing::warn!("the master {up}; {connections} connections, {streams} streams of events");
     }
 
     fn profile(&self) {
@@ -142,6 +143,7 @@ impl run::RunningDaemon for RunningApi {
     }
 
     async fn stop(self, _ended: EndFuture) -> Result<(), ProcessError> {
+        self.api.watchers.close();
         self.server.stop().await;
         Ok(())
     }

@@ -3,7 +3,8 @@
 
 use axum::extract::{Request, State};
 use axum::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, HOST, HeaderName, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+    CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, HOST, HeaderName, REFERRER_POLICY, TRANSFER_ENCODING,
+    X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use axum::http::uri::Authority;
 use axum::http::{HeaderValue, StatusCode, Version};
@@ -36,6 +37,7 @@ const HEADERS: [(HeaderName, &str); 6] = [
 /// The layer around all paths.
 pub async fn guard(State(api): Shared, mut request: Request, next: Next) -> Response {
     let live = api.live();
+    let is_chunked = request.headers().contains_key(TRANSFER_ENCODING);
     let origin = cors::Origin::of(request.headers(), &live.rules);
     let answered = match admit(&live.rules, &api.prefix, &mut request) {
         Err(problem) => problem.into_response(),
@@ -45,6 +47,11 @@ pub async fn guard(State(api): Shared, mut request: Request, next: Next) -> Resp
         },
     };
     let mut response = answered;
+    if is_chunked {
+        // Of a request with a length and chunks, hyper shows us only the chunks. A proxy before us may have gone by the length:
+        // what follows is then not the request that it took it for.
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
     if let Some(origin) = origin {
         origin.allow(&mut response);
     }

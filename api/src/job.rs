@@ -40,7 +40,7 @@ pub async fn local(link: &dyn Link, caller: &Caller, job: &Job, full_return: boo
         Err(LinkError::NoMatch) => return Ok(value::empty_map()),
         Err(error) => return Err(error.into()),
     };
-    events.narrow(prefix(&published.jid));
+    events.narrow(&prefix(&published.jid));
     let returns = collect(link, caller, job, &published, &mut events).await?;
     let mut missing: HashSet<String> = published.minions.into_iter().collect();
     let mut found: Vec<(String, Value)> = Vec::with_capacity(returns.len());
@@ -134,7 +134,7 @@ pub async fn find_job(
     };
     match link.publish(caller, &asked).await {
         Ok(asked) => {
-            events.narrow(prefix(&asked.jid));
+            events.narrow(&prefix(&asked.jid));
             Some(asked.jid)
         }
         Err(error) => {

@@ -40,6 +40,7 @@ pub mod stream;
 pub mod tls;
 pub mod traffic;
 pub mod v1;
+pub mod watchers;
 pub mod work;
 
 pub use daemon::ApiDaemon;

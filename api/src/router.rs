@@ -8,7 +8,7 @@ use axum::middleware;
 use axum::routing::{get, post};
 
 use crate::guard;
-use crate::paths::{app, jobs, keys, lowstate, minions, session, stats, token};
+use crate::paths::{app, events, hook, jobs, keys, lowstate, minions, session, stats, token};
 use crate::problem::Problem;
 use crate::state::Api;
 use crate::v1;
@@ -20,6 +20,10 @@ pub fn router(api: Arc<Api>) -> Router {
         .route("/login", get(session::ask).post(session::log_in))
         .route("/logout", post(session::log_out))
         .route("/run", post(lowstate::run))
+        .route("/events", get(events::events))
+        .route("/ws", get(events::ws))
+        .route("/hook", post(hook::plain))
+        .route("/hook/{*tag}", post(hook::tagged))
         .route("/token", post(token::make))
         .route("/minions", get(minions::grains).post(minions::publish))
         .route("/minions/{id}", get(minions::grains))

@@ -17,6 +17,7 @@ use crate::pages::AppOpts;
 use crate::problem::Problem;
 use crate::rules::Rules;
 use crate::stats::Stats;
+use crate::watchers::Watchers;
 use crate::work::Work;
 
 /// The extractor of what all requests share.
@@ -29,6 +30,8 @@ pub struct Api {
     pub link: Arc<dyn Link>,
     /// Whether callers reach it over TLS.
     pub tls: bool,
+    /// The streams of events that are open.
+    pub watchers: Watchers,
     /// What stands before each path; empty or `/…` without a slash at its end.
     pub prefix: String,
     /// The pages for browsers.
@@ -58,8 +61,8 @@ pub struct Live {
 impl Api {
     /// With these settings.
     pub fn new(link: Arc<dyn Link>, tls: bool, prefix: String, app: AppOpts, live: Live) -> Self {
-        let (stats, work) = (Stats::default(), Work::default());
-        Self { link, tls, prefix, app, stats, work, live: RwLock::new(Arc::new(live)) }
+        let (watchers, stats, work) = (Watchers::default(), Stats::default(), Work::default());
+        Self { link, tls, watchers, prefix, app, stats, work, live: RwLock::new(Arc::new(live)) }
     }
 
     /// Applies other settings.

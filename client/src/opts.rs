@@ -64,6 +64,11 @@ impl ClientOpts {
         self.sock_dir.join("master_event_pub.ipc")
     }
 
+    /// The socket for salt-api.
+    pub fn api_socket(&self) -> PathBuf {
+        self.sock_dir.join(brine_protocol::nodes::SOCKET)
+    }
+
     /// The socket that accepts events.
     pub fn push_socket(&self) -> PathBuf {
         self.sock_dir.join("master_event_pull.ipc")

@@ -65,7 +65,7 @@ impl Requests {
         let request = Envelope::clear(load).encode();
         let reply = requester.request(request.into(), timeout).await.map_err(ClientError::Timeout)?;
         self.keep(requester);
-        let reply = msgpack::decode(&reply, &Limits::REQUEST).map_err(|error| ClientError::Reply(error.to_string()))?;
+        let reply = decode(&reply)?;
         refused(&reply, key_problem).map_or(Ok(reply), Err)
     }
 
@@ -86,6 +86,19 @@ impl Requests {
     fn idle(&self) -> MutexGuard<'_, Vec<Requester>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Decodes a reply.
+///
+/// # Errors
+/// When it makes no sense.
+pub fn decode(reply: &[u8]) -> Result<Value, ClientError> {
+    msgpack::decode(reply, &Limits::REQUEST).map_err(|error| ClientError::Reply(error.to_string()))
+}
+
+/// Returns the error of a reply, if it has one.
+pub fn error(reply: &Value) -> Option<ClientError> {
+    refused(reply, None)
 }
 
 /// The error in a reply: a map with `error` (a map of name and message, or text), a bare text, or no content.

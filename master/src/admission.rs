@@ -31,23 +31,21 @@ impl Admission {
         found
     }
 
-    /// Answers `mk_token` (§7.3): a new token, or an empty text for a refused caller, as Salt does.
-    pub(crate) async fn mk_token(&self, claim: &Claim<'_>) -> Value {
-        let refused = Value::from("");
+    /// Makes the token of `mk_token` (§7.3).
+    pub(crate) async fn mk_token(&self, claim: &Claim<'_>) -> Result<Value, Denied> {
         let (data, principal) = match self.access.mint(claim).await {
             Ok(minted) => minted,
             Err(denied) => {
                 self.report(claim, "mk_token", &denied);
-                return refused;
+                return Err(denied);
             }
         };
         let record = AuditLine::new("mk_token", "allowed").by(&principal);
         let record = record.put("eauth", data.get("eauth").cloned().unwrap_or(Value::Nil));
-        match self.audit.write(record.put("expire", data.get("expire").cloned().unwrap_or(Value::Nil))) {
-            Ok(()) => data,
-            // Without an audit line the caller does not get the token. The stored token stays unused until it expires.
-            Err(_) => refused,
-        }
+        // Without an audit line the caller does not get the token. The stored token stays unused until it expires.
+        let written = self.audit.write(record.put("expire", data.get("expire").cloned().unwrap_or(Value::Nil)));
+        written.map_err(|why| Denied::invocation(why.to_owned()))?;
+        Ok(data)
     }
 
     /// Answers `end_token`, the log-out of a caller that [`Admission::admit`] identified by this very token.

@@ -8,6 +8,7 @@
 //! * `requests`: requests on 4506: a closed table of commands, a reply to every request (§4.2, §6, §7)
 //! * `dispatch`: the one way of a job to the minions, for every caller; `targets`: resolves targets to minions;
 //!   `publisher`: the thread that signs jobs and sends them on 4505 (§5)
+//! * `nodes`: requests and events of salt-api
 //! * `returns`: the one way of a return into the master (§6.2)
 //! * [`jobs`]: the job store: a return is acknowledged when it is on disk
 //! * [`bus`]: events for all subscribers, in this process and on the two local sockets (§8)
@@ -51,6 +52,7 @@ mod maintenance;
 mod mine;
 mod minion_data;
 mod minion_events;
+mod nodes;
 mod options;
 mod peer;
 mod ports;

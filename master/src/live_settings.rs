@@ -29,6 +29,10 @@ options! {
         pub(crate) pillar_roots: Roots = roots(c, settings::PILLAR_ROOTS)?,
         /// The options in `_master_opts` (§6.1), by key.
         pub(crate) told_to_minions: Value = told(c)?,
+        /// `rest_cherrypy:events_for`: callers of salt-api see all events.
+        pub(crate) events_for_all: bool = c.get(settings::API_EVENTS_FOR)? == "all",
+        /// `rest_cherrypy:webhook_disable_auth`: hooks need no token.
+        pub(crate) open_hooks: bool = c.get(settings::API_WEBHOOK_DISABLE_AUTH)?,
         /// The configuration without secrets, for wheel `config.values`.
         pub(crate) shown: Value = shown(c),
     }

@@ -81,6 +81,19 @@ pub fn stamp() -> String {
     jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).strftime("%Y-%m-%dT%H:%M:%S%.6f+00:00").to_string()
 }
 
+/// Returns where the encoded event begins in the output of [`frame`] or [`frame_packed`].
+pub fn body_start(frame: &[u8]) -> usize {
+    let map = if frame.first() == Some(&0x82) { 0 } else { 4 };
+    let header = map + FRAME_START.len();
+    // The header of bytes: bin 8, bin 16, or bin 32.
+    header
+        + match frame.get(header) {
+            Some(0xc4) => 2,
+            Some(0xc5) => 3,
+            _ => 5,
+        }
+}
+
 /// The framing of events on a socket (§0.2, §8.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Framing {
@@ -306,6 +319,17 @@ mod tests {
             let event = Event::new("a/b", data);
             for framing in [Framing::Bare, Framing::Prefixed] {
                 assert!(frame_packed(&event, &packed, framing) == frame(&event, framing), "{size}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_event_in_a_frame_is_found() {
+        for size in [0, 1, 100, 300, 70_000] {
+            let event = Event { tag: "a/b".to_owned(), data: map([("x", "x".repeat(size))]) };
+            for framing in [Framing::Bare, Framing::Prefixed] {
+                let frame = frame(&event, framing);
+                assert_eq!(frame[body_start(&frame)..], event.encode(), "{size}");
             }
         }
     }

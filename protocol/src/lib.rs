@@ -7,6 +7,7 @@
 //! * [`ids`], [`secret`]: checked types for names from outside, and types that do not print
 //! * [`keys`], [`crypticle`]: RSA keys and the AES payload (§2.2, §4)
 //! * [`envelope`], [`auth`], [`request`], [`publication`]: messages on 4506 and 4505 (§2.1, §3, §4, §5)
+//! * [`nodes`]: what a master and salt-api say to each other
 //! * [`job`], [`target`], [`event`]: jobs, their targets, and the event bus (§6.2, §8, §9, §10)
 //! * [`text`]: how foreign text is displayed to people
 //! * [`trusted_path`], [`files`]: opens configured files and folders without following other users' symlinks; writes files
@@ -30,6 +31,7 @@ pub mod ids;
 pub mod job;
 pub mod keys;
 pub mod msgpack;
+pub mod nodes;
 pub mod presence;
 pub mod publication;
 pub mod pyrepr;

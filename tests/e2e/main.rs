@@ -1,6 +1,8 @@
 //! End to end: real daemons and commands on loopback, in temporary folders.
 
 mod api;
+mod api_credentials;
+mod api_events;
 mod api_paths;
 mod api_v1;
 mod commands;

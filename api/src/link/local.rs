@@ -1,46 +1,53 @@
-//! A master on this host: its port of requests on loopback, and the socket of its event bus.
+//! A master on this host, over the socket that it has for salt-api.
 
 use std::net::IpAddr;
 use std::time::Duration;
 
-use brine_client::request::Requests;
 use brine_client::runner::{self, Started};
-use brine_client::{ClientError, ClientOpts, Job, LogIn, Published, wheel};
+use brine_client::{ClientOpts, Job, LogIn, Published, request, wheel};
+use brine_protocol::envelope::Envelope;
+use brine_protocol::nodes::Cursor;
 use brine_protocol::value::{Value, ValueExt as _, map};
 
-use super::{Answer, Caller, Cursor, Events, Follow, Link, LinkError, Watch};
+use super::connection::Connection;
+use super::{Answer, Caller, Follow, Link, LinkError, Watch};
 
-/// Connections to the master that stay open between requests.
-const IDLE_MAX: usize = 64;
 /// Time for a reply that the master gives at once.
 const SOON: Duration = Duration::from_secs(15);
 /// Time for a reply that needs a password checked, which is slow on purpose, or many keys read.
 const SLOW: Duration = Duration::from_secs(60);
+/// Where the tags of hooks are.
+const HOOKS: &str = "salt/netapi/hook";
 
 /// The link.
 #[derive(Debug)]
 pub struct LocalLink {
     opts: ClientOpts,
-    requests: Requests,
-    events: Events,
+    connection: Connection,
 }
 
 impl LocalLink {
-    /// Subscribes to the bus. The master may come later.
+    /// Connects. The master may come later.
     pub fn new(opts: ClientOpts) -> Self {
-        let events = Events::subscribe(opts.bus_socket());
-        Self { opts, requests: Requests::keeping(IDLE_MAX), events }
+        let connection = Connection::keep(opts.api_socket());
+        Self { opts, connection }
     }
 
-    async fn ask(&self, load: Value, timeout: Duration) -> Result<Value, LinkError> {
-        if !self.is_up() {
-            return Err(LinkError::Away);
+    async fn ask(&self, load: Value, from: IpAddr, timeout: Duration) -> Result<Value, LinkError> {
+        self.ask_and_place(load, from, timeout).await.map(|(reply, _)| reply)
+    }
+
+    /// Returns also a place before the events of what was asked.
+    async fn ask_and_place(&self, load: Value, from: IpAddr, timeout: Duration) -> Result<(Value, Cursor), LinkError> {
+        let (reply, before) = self.connection.request(Envelope::clear(load).encode(), from, timeout).await?;
+        let reply = request::decode(&reply)?;
+        if let Some(seconds) = reply.get("error").and_then(|error| error.get("retry_after")?.as_f64()) {
+            return Err(LinkError::TooMany(Duration::try_from_secs_f64(seconds).unwrap_or(SLOW)));
         }
-        self.requests.clear(&self.opts, load, timeout, None).await.map_err(|error| match error {
-            // The master is there but slow.
-            ClientError::Timeout(_) if self.is_up() => LinkError::Late,
-            error => error.into(),
-        })
+        match request::error(&reply) {
+            Some(error) => Err(error.into()),
+            None => Ok((reply, before)),
+        }
     }
 }
 
@@ -54,13 +61,13 @@ fn with_token(cmd: &str, caller: &Caller) -> Value {
 
 impl Link for LocalLink {
     fn is_up(&self) -> bool {
-        self.events.is_up()
+        self.connection.is_up()
     }
 
-    fn log_in<'a>(&'a self, log_in: &'a LogIn, _from: IpAddr) -> Answer<'a, Value> {
+    fn log_in<'a>(&'a self, log_in: &'a LogIn, from: IpAddr) -> Answer<'a, Value> {
         Box::pin(async move {
             let load = map(std::iter::once(("cmd", Value::from("mk_token"))).chain(log_in.fields()));
-            let data = self.ask(load, SLOW).await?;
+            let data = self.ask(load, from, SLOW).await?;
             if data.get_text("token").is_none_or(str::is_empty) {
                 return Err(LinkError::Reply("a new token is missing".to_owned()));
             }
@@ -70,21 +77,21 @@ impl Link for LocalLink {
 
     fn token<'a>(&'a self, caller: &'a Caller) -> Answer<'a, Option<Value>> {
         Box::pin(async move {
-            let data = self.ask(with_token("get_token", caller), SOON).await?;
+            let data = self.ask(with_token("get_token", caller), caller.address, SOON).await?;
             Ok(data.has("name").then_some(data))
         })
     }
 
     fn perms<'a>(&'a self, caller: &'a Caller) -> Answer<'a, Vec<Value>> {
         Box::pin(async move {
-            let answer = self.ask(with_token("token_perms", caller), SOON).await?;
+            let answer = self.ask(with_token("token_perms", caller), caller.address, SOON).await?;
             Ok(answer.get_list("perms").unwrap_or_default().to_vec())
         })
     }
 
     fn end_token<'a>(&'a self, caller: &'a Caller) -> Answer<'a, ()> {
         Box::pin(async move {
-            let done = self.ask(with_token("end_token", caller), SOON).await?;
+            let done = self.ask(with_token("end_token", caller), caller.address, SOON).await?;
             match done.get_bool("ended") {
                 Some(true) => Ok(()),
                 _ => Err(LinkError::Refused(
@@ -96,8 +103,11 @@ impl Link for LocalLink {
 
     fn publish<'a>(&'a self, caller: &'a Caller, job: &'a Job) -> Answer<'a, Published> {
         Box::pin(async move {
-            let reply = self.ask(job.load(&by_token(caller)), SOON).await?;
-            Ok(Published::from_reply(&reply)?)
+            let load = job.load(&by_token(caller));
+            let (reply, before) = self.ask_and_place(load, caller.address, SOON).await?;
+            let published = Published::from_reply(&reply)?;
+            self.connection.started(&published.jid, caller, before);
+            Ok(published)
         })
     }
 
@@ -109,8 +119,11 @@ impl Link for LocalLink {
         kwargs: Vec<(String, Value)>,
     ) -> Answer<'a, Started> {
         Box::pin(async move {
-            let reply = self.ask(runner::load(fun, args, kwargs, &by_token(caller)), SOON).await?;
-            Ok(Started::from_reply(&reply)?)
+            let load = runner::load(fun, args, kwargs, &by_token(caller));
+            let (reply, before) = self.ask_and_place(load, caller.address, SOON).await?;
+            let started = Started::from_reply(&reply)?;
+            self.connection.started(&started.jid, caller, before);
+            Ok(started)
         })
     }
 
@@ -121,7 +134,7 @@ impl Link for LocalLink {
         args: Vec<Value>,
         kwargs: Vec<(String, Value)>,
     ) -> Answer<'a, Value> {
-        Box::pin(async move { self.ask(wheel::load(fun, args, kwargs, &by_token(caller)), SLOW).await })
+        Box::pin(async move { self.ask(wheel::load(fun, args, kwargs, &by_token(caller)), caller.address, SLOW).await })
     }
 
     fn query<'a>(&'a self, caller: &'a Caller, name: &'a str, args: Value) -> Answer<'a, Value> {
@@ -129,20 +142,28 @@ impl Link for LocalLink {
             let mut load = with_token("api_query", caller);
             load.insert("query", name);
             load.insert("args", args);
-            self.ask(load, SOON).await
+            self.ask(load, caller.address, SOON).await
         })
     }
 
-    fn fire_hook<'a>(&'a self, _: Option<&'a Caller>, _: IpAddr, _: &'a str, _: Value) -> Answer<'a, ()> {
-        Box::pin(async { Err(LinkError::Refused("Hooks are not there yet".to_owned())) })
+    fn fire_hook<'a>(&'a self, caller: Option<&'a Caller>, from: IpAddr, tag: &'a str, data: Value) -> Answer<'a, ()> {
+        Box::pin(async move {
+            let tag = if tag.is_empty() { HOOKS.to_owned() } else { format!("{HOOKS}/{tag}") };
+            let mut load = map([("cmd", "fire_hook"), ("tag", &tag)]);
+            load.insert("data", data);
+            if let Some(caller) = caller {
+                load.insert("token", caller.token.secret().expose().as_str());
+            }
+            self.ask(load, from, SOON).await.map(drop)
+        })
     }
 
-    fn watch<'a>(&'a self, _: &'a Caller, _: Option<Cursor>) -> Answer<'a, Watch> {
-        Box::pin(async { Err(LinkError::Refused("Events are not there yet".to_owned())) })
+    fn watch<'a>(&'a self, caller: &'a Caller, after: Option<Cursor>) -> Answer<'a, Watch> {
+        Box::pin(async move { self.connection.watch(caller, after, SOON).await })
     }
 
     fn follow(&self) -> Follow {
-        self.events.follow()
+        self.connection.follow()
     }
 
     fn timeouts(&self) -> (Duration, Duration) {

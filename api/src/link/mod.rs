@@ -1,7 +1,14 @@
 //! The way to the master. The requests carry the caller's own credentials, and the master decides.
+//!
+//! - `local.rs`       requests, as a master on this host takes them
+//! - `connection.rs`  the connection, made again whenever it ends
+//! - `streams.rs`     the streams of events over it
+//! - `watch.rs`       what a caller may see · `follow.rs`  the events of a caller's own request
 
-mod events;
+mod connection;
+mod follow;
 mod local;
+mod streams;
 mod watch;
 
 use std::fmt::Debug;
@@ -13,9 +20,10 @@ use brine_client::{ClientError, Job, LogIn, Published};
 use brine_protocol::value::Value;
 use futures_util::future::BoxFuture;
 
-pub use events::{Events, Follow};
+pub use brine_protocol::nodes::Cursor;
+pub use follow::Follow;
 pub use local::LocalLink;
-pub use watch::{Cursor, NoCursor, Shown, Watch, Watched};
+pub use watch::{Shown, Watch, Watched};
 
 use crate::credentials::Token;
 

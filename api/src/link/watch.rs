@@ -2,50 +2,20 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::str::FromStr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use brine_protocol::event::Event;
+use brine_protocol::nodes::Cursor;
 use brine_protocol::value;
+use bytes::Bytes;
 use serde_json::json;
 use tokio::sync::Notify;
 
-/// Upper bound on the events that wait for one stream.
-const WAITING_MAX: usize = 1_024;
+/// Upper bound on the events that wait for one stream: as many as the master keeps, for a stream that resumes.
+const WAITING_MAX: usize = 10_000;
 /// Upper bound on the bytes of the events that wait for one stream, beyond the first. Streams share events, so this
 /// bounds all of them together in the usual case.
-const WAITING_BYTES_MAX: usize = 1 << 20;
-
-/// A place in the master's events: `EPOCH-SEQ`. Each start of the master is an epoch of its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Cursor {
-    /// The master's start.
-    pub epoch: u64,
-    /// The number of the event in it, from 1; 0 is before the first.
-    pub seq: u64,
-}
-
-impl fmt::Display for Cursor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:016x}-{}", self.epoch, self.seq)
-    }
-}
-
-/// A text that is no cursor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("it is not the id of an event")]
-pub struct NoCursor;
-
-impl FromStr for Cursor {
-    type Err = NoCursor;
-
-    fn from_str(text: &str) -> Result<Self, NoCursor> {
-        let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let (epoch, seq) = text.split_once('-').filter(|(epoch, seq)| digits(epoch) && digits(seq)).ok_or(NoCursor)?;
-        let epoch = u64::from_str_radix(epoch, 16).map_err(|_| NoCursor)?;
-        Ok(Self { epoch, seq: seq.parse().map_err(|_| NoCursor)? })
-    }
-}
+const WAITING_BYTES_MAX: usize = 16 << 20;
 
 /// An event, rendered once for all streams.
 #[derive(Debug)]
@@ -54,7 +24,7 @@ pub struct Shown {
     pub tag: String,
     /// `{"data": …, "tag": …}`, in one line.
     pub json: String,
-    sse: OnceLock<Arc<str>>,
+    sse: OnceLock<Bytes>,
 }
 
 impl Shown {
@@ -65,8 +35,8 @@ impl Shown {
     }
 
     /// The event as server-sent events have it, as `render` makes it at the first call.
-    pub fn sse(&self, render: impl FnOnce(&Self) -> String) -> &Arc<str> {
-        self.sse.get_or_init(|| render(self).into())
+    pub fn sse(&self, render: impl FnOnce(&Self) -> String) -> Bytes {
+        self.sse.get_or_init(|| render(self).into()).clone()
     }
 }
 
@@ -208,15 +178,6 @@ mod tests {
 
     fn at(seq: u64) -> Cursor {
         Cursor { epoch: 7, seq }
-    }
-
-    #[test]
-    fn a_cursor_is_read_as_it_is_written() {
-        assert_eq!(at(12).to_string(), "0000000000000007-12");
-        assert_eq!("0000000000000007-12".parse(), Ok(at(12)));
-        for wrong in ["", "-", "7", "7-", "-7", "g-1", "1-a", "+1-1", "1-+1", "1-1-1", "11112222333344445-1"] {
-            assert_eq!(wrong.parse::<Cursor>(), Err(NoCursor), "{wrong}");
-        }
     }
 
     #[tokio::test]

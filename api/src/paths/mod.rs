@@ -1,6 +1,8 @@
 //! The answers of the paths, a file for each family.
 
 pub mod app;
+pub mod events;
+pub mod hook;
 pub mod jobs;
 pub mod keys;
 pub mod lowstate;

@@ -28,6 +28,15 @@ impl fmt::Display for Address {
 }
 
 impl Address {
+    /// Takes the address of a caller that a proved node names. Of this host's own addresses nothing follows: a proxy may
+    /// be there.
+    pub(crate) fn behind_node(address: IpAddr) -> Self {
+        match address.to_canonical() {
+            address if address.is_loopback() || address.is_unspecified() => Self::Here,
+            address => Self::Behind(address),
+        }
+    }
+
     /// Takes the client's address from a front end of this host: `front_end: {key: …, address: …}`. `is_own_key` must
     /// confirm the master's own local key, because users can put such fields into requests that salt-api passes on.
     pub(super) fn behind_front_end(self, load: &Value, is_own_key: impl FnOnce(&str) -> bool) -> Self {

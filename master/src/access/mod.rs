@@ -11,6 +11,7 @@
 //! - `authorize.rs`  decides whether a caller may do what it requests
 //! - `sight.rs`      which minions and jobs a caller may see
 //! - `proof.rs`      the fields of a request that prove the caller
+//! - `viewer.rs`     the user of a token that watches events
 
 mod address;
 mod authorize;
@@ -22,9 +23,11 @@ mod principal;
 mod proof;
 mod sight;
 mod tokens;
+mod viewer;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -37,13 +40,14 @@ pub(crate) use authorize::{Extent, allowed};
 use backend::{Backend, StaticTokens};
 pub(crate) use config::AccessOpts;
 use config::{Grantee, OwnExpire, System, SystemEntry};
-use logins::{Attempt, Logins};
+use logins::{Attempt, Held, Logins};
 use permission::Permission;
 pub(crate) use permission::{Allowed, Name};
 pub(crate) use principal::Principal;
 use principal::{Proof, User};
 pub(crate) use proof::Claim;
 use tokens::Tokens;
+pub(crate) use viewer::Viewer;
 
 /// Longest name or password in characters. Longer ones are wrong.
 const CREDENTIAL_MAX: usize = 1_024;
@@ -58,6 +62,8 @@ pub(crate) struct Access {
     masters: Vec<String>,
     logins: Logins,
     tokens: Tokens,
+    /// Counts the settings that were applied.
+    generation: AtomicU64,
 }
 
 /// The settings, and the backends and keys made from them.
@@ -77,12 +83,14 @@ pub(crate) struct Denied {
     pub(crate) why: Option<&'static str>,
     /// Whether the refusal was reported to the operator. In a flood it is not.
     pub(crate) told: bool,
+    /// When another attempt is looked at, if this one was not.
+    pub(crate) wait: Option<Duration>,
 }
 
 impl Denied {
     /// Makes the refusal of a request that is malformed or cannot be served now.
     pub(crate) const fn invocation(message: String) -> Self {
-        Self { name: "SaltInvocationError", message, why: None, told: false }
+        Self { name: "SaltInvocationError", message, why: None, told: false, wait: None }
     }
 
     pub(crate) fn value(&self) -> Value {
@@ -110,7 +118,7 @@ impl Proof {
     fn failed(self, user: Option<&str>) -> Denied {
         let of = user.map(|user| format!(" for user {}", shown(user))).unwrap_or_default();
         let message = format!("Authentication failure of type \"{}\" occurred{of}.", self.as_str());
-        Denied { name: self.error(), message, why: None, told: false }
+        Denied { name: self.error(), message, why: None, told: false, wait: None }
     }
 }
 
@@ -195,6 +203,7 @@ impl Access {
             masters: masters.to_vec(),
             logins: Logins::default(),
             tokens,
+            generation: AtomicU64::new(0),
         })
     }
 
@@ -206,6 +215,7 @@ impl Access {
     /// Applies new settings, also to users who have already logged in. The records of failed log-ins stay.
     pub(crate) fn replace(&self, known: AccessSettings) {
         self.known.store(Arc::new(known));
+        self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Removes expired tokens, because they contain names of users and groups.
@@ -310,7 +320,7 @@ impl Access {
             Ok(true) => {}
             Ok(false) => return Err(failed()),
             // The reply is the same as for a wrong password.
-            Err(why) => return Err(Denied { why: Some(why), ..failed() }),
+            Err(Held { why, wait }) => return Err(Denied { why: Some(why), wait: Some(wait), ..failed() }),
         }
         let permissions = self.permissions_of(system, username, &groups).ok_or_else(failed)?;
         let user = User { name: username.to_owned(), address, proof: Proof::Eauth, permissions };
@@ -373,7 +383,13 @@ impl Access {
     pub(crate) fn get_token(&self, load: &Value) -> Value {
         match load.get("token").filter(|token| token.truthy()) {
             None => Value::from(false),
-            Some(text) => self.token(text).map_or_else(empty_map, |token| token.data().clone()),
+            Some(text) => {
+                // As for a request with it: of a system that is no longer configured, it is none.
+                let known = self.known.load();
+                let is_known =
+                    |token: &tokens::Token| known.entries_of(&token.eauth, &token.name, &token.groups).is_some();
+                self.token(text).filter(is_known).map_or_else(empty_map, |token| token.data().clone())
+            }
         }
     }
 }

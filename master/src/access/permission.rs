@@ -145,6 +145,11 @@ fn one_or_more(value: &Value) -> &[Value] {
     value.list().unwrap_or(std::slice::from_ref(value))
 }
 
+/// Returns whether a list has `@events`: all events, whatever its other entries allow.
+pub(super) fn all_events<'a>(list: impl IntoIterator<Item = &'a Permission>) -> bool {
+    list.into_iter().any(|permission| matches!(permission, Permission::Master(word, None) if word == "events"))
+}
+
 /// The minions on which one function of a job is allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Allowed {

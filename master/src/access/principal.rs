@@ -80,6 +80,11 @@ impl Principal {
         Self::Root { name: String::new(), address: Address::Here }
     }
 
+    /// Makes the principal of a caller that proved nothing and may do nothing; the name is a label.
+    pub(crate) fn nobody(name: &str, address: Address) -> Self {
+        Self::User(User { name: name.to_owned(), address, proof: Proof::Token, permissions: Vec::new() })
+    }
+
     /// Returns whether the caller is root of this host or the master's own user. Only their events cause actions of the
     /// master.
     pub(crate) const fn is_root(&self) -> bool {

@@ -57,6 +57,11 @@ impl Token {
         Self { name: name.to_owned(), eauth: eauth.to_owned(), groups: Vec::new(), expire: NEVER, data }
     }
 
+    /// When it expires, in seconds of the Unix epoch.
+    pub(super) const fn expire(&self) -> f64 {
+        self.expire
+    }
+
     /// Returns the data that `get_token` shows.
     pub(super) fn data(&self) -> &Value {
         &self.data
@@ -113,6 +118,12 @@ impl Tokens {
             return Ok(None);
         }
         Ok(token)
+    }
+
+    /// Returns whether the files of a token that [`Tokens::read`] returned are still there.
+    pub(super) fn is_there(&self, text: &str) -> bool {
+        let (first, second) = self.paths(text);
+        first.is_file() && second.is_file()
     }
 
     /// Ends a token that [`Tokens::read`] returned.

@@ -180,7 +180,7 @@ async fn receive(bus: &Bus, mut stream: UnixStream) {
 }
 
 /// Binds a socket that only the master's own user can open.
-pub(super) fn bind_private(path: &Path) -> Result<UnixListener, SocketError> {
+pub(crate) fn bind_private(path: &Path) -> Result<UnixListener, SocketError> {
     let listener = bind(path, 0o600)?;
     UnixListener::from_std(listener).map_err(|why| SocketError { path: path.to_owned(), why })
 }

@@ -23,6 +23,7 @@ use tokio_util::task::TaskTracker;
 use crate::access::Principal;
 use crate::options::options;
 pub use ipc::SocketError;
+pub(crate) use ipc::bind_private;
 use queue::Queue;
 pub use queue::{Next, Subscription};
 pub(crate) use trim::TRIMMED;
@@ -62,6 +63,11 @@ impl BusEvent {
     /// Returns the bytes that the event takes on the bus.
     pub(crate) fn size(&self) -> usize {
         self.frame.len()
+    }
+
+    /// Returns the encoded event without its frame.
+    pub(crate) fn body(&self) -> Bytes {
+        self.frame.slice(brine_protocol::event::body_start(&self.frame)..)
     }
 }
 

@@ -96,6 +96,11 @@ pub(super) fn returns(connection: &Connection, jid: &Jid) -> rusqlite::Result<Ve
     rows.collect()
 }
 
+pub(super) fn one_return(connection: &Connection, jid: &Jid, minion: &MinionId) -> rusqlite::Result<Option<JobReturn>> {
+    let sql = "select minion, at, retcode, success, load from returns where jid = ?1 and minion = ?2";
+    connection.prepare_cached(sql)?.query_row([jid.as_str(), minion.as_str()], to_return).optional()
+}
+
 /// Reads a row of minion, at, retcode, success and load.
 pub(super) fn to_return(row: &Row<'_>) -> rusqlite::Result<JobReturn> {
     Ok(JobReturn {

@@ -123,7 +123,7 @@ impl Auths {
             Come::Full(refused) => {
                 let no = async { Err::<Vec<u8>, _>(Fault::new("too many minions authenticate at once")) };
                 let refused = refused.request;
-                let answer = guarded(&self.refusals, &refused.reply, no).await;
+                let answer = guarded(&self.refusals, || super::sender(&refused.reply), no).await;
                 // Ignored: the peer may have gone.
                 let _ = refused.reply.send(answer.map_or_else(|refusal| refusal, Into::into)).await;
             }
@@ -144,7 +144,8 @@ async fn work(auths: Arc<Auths>, known: bool, first: InLine) {
         if !reply.is_gone() {
             let _timed = auths.timings.during("_auth");
             let origin = reply.peer().address.and_then(|peer| Address::Network(peer.ip().to_canonical()).origin());
-            let answer = guarded(&auths.refusals, &reply, auths.auth.answer(&load, version, origin)).await;
+            let answer =
+                guarded(&auths.refusals, || super::sender(&reply), auths.auth.answer(&load, version, origin)).await;
             let _ = reply.send(answer.map_or_else(|refusal| refusal, Into::into)).await;
         }
         drop(place);

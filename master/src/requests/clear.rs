@@ -1,17 +1,18 @@
 //! Clear requests (§7): `_auth` of minions, and the requests of local clients.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use brine_protocol::envelope::{Envelope, EnvelopeError};
 use brine_protocol::msgpack::{DecodeError, Pick};
 use brine_protocol::request::clear_reply;
-use brine_protocol::value::{Value, ValueExt, empty_map};
-use brine_zmtp::Reply;
+use brine_protocol::value::{Value, ValueExt, empty_map, map};
 use bytes::Bytes;
 
 use super::auths::WaitingAuth;
+use super::reply::ReplyTo;
 use super::{Arrival, Handlers, LARGE_ENVELOPE, SMALL, guarded, on_its_thread};
-use crate::access::{Address, Claim, Denied, Principal};
+use crate::access::{Claim, Denied, Principal};
 use crate::dispatch::Dispatcher;
 use crate::fault::Fault;
 use crate::lanes::{Place, Turn};
@@ -68,7 +69,7 @@ pub(super) struct Clear {
     /// The part of the load that [`pick`] selects.
     pub(super) head: Value,
     pub(super) version: u64,
-    pub(super) reply: Reply,
+    pub(super) reply: ReplyTo,
 }
 
 /// Selects the part of a clear load that is read before the caller is identified.
@@ -114,8 +115,7 @@ pub(super) async fn take(request: Clear, place: Place) {
 
 impl Clear {
     async fn say(self, answer: &Value) {
-        // Ignored: the peer may have gone.
-        let _ = self.reply.send(clear_reply(answer).into()).await;
+        self.reply.send(clear_reply(answer).into()).await;
     }
 
     /// Decodes the whole load, if it is small.
@@ -127,11 +127,13 @@ impl Clear {
     async fn authenticate(self) {
         let load = self.small();
         let Self { at: Arrival { handlers, tasks }, payload, version, reply, .. } = self;
+        // Nodes do not authenticate here.
+        let ReplyTo::Port(reply) = reply else { return reply.send(clear_reply(&empty_map()).into()).await };
         match load {
             Ok(load) => handlers.auths.take(&tasks, WaitingAuth { load, version, len: payload.len(), reply }).await,
             Err(error) => {
                 let no = async { Err::<Bytes, _>(Fault::new(format!("an _auth request is none: {error}"))) };
-                let answer = guarded(&handlers.refusals, &reply, no).await;
+                let answer = guarded(&handlers.refusals, || super::sender(&reply), no).await;
                 let _ = reply.send(answer.unwrap_or_else(|refusal| refusal)).await;
             }
         }
@@ -147,7 +149,8 @@ impl Clear {
         });
         let proof = if what == Asks::Publish { kwargs.unwrap_or(&head) } else { &head };
         let is_gone = || reply.is_gone();
-        let claim = Claim { load: proof, address: origin(&reply), bytes: payload.len(), is_gone: &is_gone };
+        let claim = Claim { load: proof, address: reply.address(), bytes: payload.len(), is_gone: &is_gone };
+        let claim = if reply.is_node() && what != Asks::MkToken { by_token(&claim) } else { claim };
         let place = if what == Asks::MkToken || claim.needs_log_in() {
             // A log-in waits in its own queue, which drops requests of peers that have gone.
             drop(place);
@@ -157,14 +160,21 @@ impl Clear {
         };
         let admitting = async {
             Ok(match what {
-                Asks::MkToken => Admitted::Answered(handlers.admission.mk_token(&claim).await),
+                Asks::MkToken => {
+                    Admitted::Answered(match (handlers.admission.mk_token(&claim).await, reply.is_node()) {
+                        (Ok(data), _) => data,
+                        (Err(Denied { wait: Some(wait), message, .. }), true) => too_many(&message, wait),
+                        // An empty text, as Salt answers.
+                        (Err(_), _) => Value::from(""),
+                    })
+                }
                 _ => match handlers.admission.admit(&claim, Command::Caller(what).name()).await {
                     Ok(caller) => Admitted::As(caller),
                     Err(denied) => Admitted::Answered(refused(&handlers.dispatcher, what, &payload, &head, &denied)),
                 },
             })
         };
-        let admitted = match guarded(&handlers.refusals, &reply, admitting).await {
+        let admitted = match guarded(&handlers.refusals, || reply.sender(), admitting).await {
             Ok(Admitted::As(caller)) => Ok(caller),
             Ok(Admitted::Answered(answer)) => Err(clear_reply(&answer).into()),
             Err(refusal) => Err(refusal),
@@ -172,8 +182,7 @@ impl Clear {
         let caller = match admitted {
             Ok(caller) => caller,
             Err(refusal) => {
-                // Ignored: the peer may have gone.
-                let _ = reply.send(refusal).await;
+                reply.send(refusal).await;
                 return;
             }
         };
@@ -187,7 +196,7 @@ impl Clear {
 }
 
 /// Runs a caller's command.
-async fn run(handlers: Arc<Handlers>, what: Asks, caller: Principal, payload: Bytes, reply: Reply, place: Place) {
+async fn run(handlers: Arc<Handlers>, what: Asks, caller: Principal, payload: Bytes, reply: ReplyTo, place: Place) {
     let large = payload.len() > SMALL.max_bytes;
     let mut turn = if large { handlers.lanes.large().await } else { Turn::default() };
     let work = async move {
@@ -212,8 +221,8 @@ async fn run(handlers: Arc<Handlers>, what: Asks, caller: Principal, payload: By
                 Asks::MkToken => Err(Fault::new("a token was made already")),
             }
         };
-        let answer = guarded(&handlers.refusals, &reply, handled).await;
-        let _ = reply.send(answer.map_or_else(|refusal| refusal, |answer| clear_reply(&answer).into())).await;
+        let answer = guarded(&handlers.refusals, || reply.sender(), handled).await;
+        reply.send(answer.map_or_else(|refusal| refusal, |answer| clear_reply(&answer).into())).await;
         drop((turn, place));
     };
     on_its_thread(large, work).await;
@@ -236,19 +245,26 @@ fn refused(dispatcher: &Dispatcher, what: Asks, payload: &[u8], head: &Value, de
     }
 }
 
-fn load_of(envelope: Result<Envelope, EnvelopeError>) -> Result<Value, EnvelopeError> {
+pub(super) fn load_of(envelope: Result<Envelope, EnvelopeError>) -> Result<Value, EnvelopeError> {
     match envelope? {
         Envelope::Clear { load, .. } => Ok(load),
         Envelope::Aes(_) => Err(EnvelopeError::Malformed("it is encrypted")),
     }
 }
 
-/// Returns the network address of a request, or [`Address::Here`] for this host.
-fn origin(reply: &Reply) -> Address {
-    match reply.peer().address.map(|address| address.ip().to_canonical()) {
-        Some(address) if !address.is_loopback() => Address::Network(address),
-        _ => Address::Here,
-    }
+/// A proof that is none.
+static NO_TOKEN: LazyLock<Value> = LazyLock::new(|| map([("token", "")]));
+
+/// The same claim, in which only a token counts: what nodes pass on proves nothing else.
+pub(super) fn by_token<'a>(claim: &Claim<'a>) -> Claim<'a> {
+    let load = if claim.given("token").is_some() { claim.load } else { &*NO_TOKEN };
+    Claim { load, ..*claim }
+}
+
+/// The answer to a node whose caller has to wait.
+pub(super) fn too_many(message: &str, wait: Duration) -> Value {
+    let error = [("name", "TooMany".into()), ("message", message.into()), ("retry_after", wait.as_secs_f64().into())];
+    map([("error", map::<_, Value>(error))])
 }
 
 #[cfg(test)]

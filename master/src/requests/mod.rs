@@ -10,7 +10,9 @@
 mod auths;
 mod clear;
 mod minion;
+pub(crate) mod node;
 mod pillar;
+mod reply;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -48,7 +50,9 @@ use crate::sessions::Sessions;
 use crate::throttle::Throttle;
 pub(crate) use auths::Auths;
 use clear::Clear;
+pub(crate) use node::OpenHooks;
 pub(crate) use pillar::Pillars;
+pub(crate) use reply::NodeReply;
 
 /// Time limit of a handler. After it the sender gets the answer to a failed request. A minion waits 60 s.
 const DEADLINE: Duration = Duration::from_secs(55);
@@ -91,6 +95,7 @@ pub(crate) struct Handlers {
     pub(crate) refusals: Arc<Refusals>,
     pub(crate) throttle: Arc<Throttle>,
     pub(crate) lanes: Lanes,
+    pub(crate) open_hooks: OpenHooks,
     /// Durations of requests, by command.
     pub(crate) timings: Arc<Timings>,
 }
@@ -128,6 +133,7 @@ pub(crate) async fn serve(handlers: Arc<Handlers>, mut router: Router, stop: Can
 async fn take(at: Arrival, place: Place, payload: Bytes, reply: Reply) {
     match Head::decode(&payload, &LARGE_ENVELOPE, &clear::pick) {
         Ok(Head::Clear { load, version }) => {
+            let reply = reply::ReplyTo::Port(reply);
             clear::take(Clear { at, payload, head: load, version, reply }, place).await;
         }
         Ok(Head::Aes) => encrypted(at.handlers, place, payload, reply).await,
@@ -165,7 +171,7 @@ async fn encrypted(handlers: Arc<Handlers>, place: Place, payload: Bytes, reply:
                 Err(error) => Ok(Err(error)),
             }
         };
-        match guarded(&handlers.refusals, &reply, handled).await {
+        match guarded(&handlers.refusals, || sender(&reply), handled).await {
             Ok(Ok(answer)) => drop(reply.send(answer.into()).await),
             Ok(Err(error)) => refuse(&error, reply).await,
             Err(refusal) => drop(reply.send(refusal).await),
@@ -189,7 +195,7 @@ async fn on_its_thread(large: bool, work: impl Future<Output = ()> + Send + 'sta
 /// an answer (CVE-2023-20897).
 async fn guarded<T>(
     refusals: &Refusals,
-    reply: &Reply,
+    sender: impl FnOnce() -> String,
     work: impl Future<Output = Result<T, Fault>>,
 ) -> Result<T, Bytes> {
     let work = AssertUnwindSafe(Box::pin(work)).catch_unwind();
@@ -200,7 +206,7 @@ async fn guarded<T>(
         Err(_) => Fault::new(format!("its handler took longer than {} s", DEADLINE.as_secs())),
     };
     // Rate-limited, because strangers can cause failures at network speed.
-    let said = format!("a request from {} failed: {fault}", sender(reply));
+    let said = format!("a request from {} failed: {fault}", sender());
     refusals.log(Who::Stranger(Stranger::Request), &said);
     Err(clear_reply(&Value::from("Some exception handling minion payload")).into())
 }

@@ -27,6 +27,11 @@ impl Runs {
         Some(RunGuard { runs: Arc::clone(&self.0), jid: jid.as_str().to_owned() })
     }
 
+    /// Returns whether a run is going on.
+    pub(crate) fn has(&self, jid: &Jid) -> bool {
+        lock(&self.0).contains_key(jid.as_str())
+    }
+
     /// Returns the current runs, the oldest first.
     pub(super) fn list(&self) -> Vec<Value> {
         lock(&self.0).values().cloned().collect()

@@ -34,7 +34,7 @@ use crate::private_ops::PrivatePool;
 use crate::publisher::{CurrentKey, PublisherHandle};
 use crate::queries::Queries;
 use crate::refusals::Refusals;
-use crate::requests::{Auths, Handlers, Pillars};
+use crate::requests::{Auths, Handlers, OpenHooks, Pillars};
 use crate::returns::ReturnIntake;
 use crate::runners::{self, Runners};
 use crate::sandbox_reports::SandboxReports;
@@ -297,6 +297,7 @@ impl Shared<'_> {
             refusals: refusals.clone(),
             throttle: throttle.clone(),
             lanes: Lanes::default(),
+            open_hooks: OpenHooks::default(),
             timings,
         }
     }

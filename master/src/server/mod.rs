@@ -21,6 +21,7 @@ use crate::bus::{Bus, SocketError};
 use crate::config::MasterOpts;
 use crate::jobs::StoreError;
 use crate::keys::{MasterKeyError, MinionKeyError};
+use crate::nodes::Nodes;
 use crate::ports::PortOpts;
 use crate::requests;
 use assemble::{Configured, Opened};
@@ -98,6 +99,7 @@ pub struct Server {
     requests: Endpoint,
     publish: Endpoint,
     master: Master,
+    nodes: Arc<Nodes>,
     publisher: Publisher,
     stop: CancellationToken,
     serving: JoinHandle<()>,
@@ -125,12 +127,14 @@ impl Server {
         let kept_events = opened.listen(&opts)?;
         let port = publish.port().unwrap_or(opts.ports.publish_port);
         let master = assemble::assemble(opts, configured, &opened, publisher.clone(), port)?;
+        let nodes = Nodes::listen(&master.handlers, &master.opts.bus.sock_dir)?;
         let stop = CancellationToken::new();
         let maintaining = tokio::spawn(assemble::maintain(&master, kept_events, stop.clone()));
         let serving = requests::serve(Arc::clone(&master.handlers), router, stop.clone(), GRACE);
         let serving = tokio::spawn(serving);
         let profiling = Arc::new(Semaphore::new(1));
-        let server = Self { requests, publish, master, publisher, stop, serving, maintaining, profiling, _pid: pid };
+        let server =
+            Self { requests, publish, master, nodes, publisher, stop, serving, maintaining, profiling, _pid: pid };
         tracing::info!("salt-master {} {}", env!("CARGO_PKG_VERSION"), server.status());
         Ok(server)
     }
@@ -179,7 +183,7 @@ impl Server {
     /// Stops accepting requests, gives those in work a few seconds, and ends. Everything acknowledged is on disk.
     pub async fn stop(self) {
         self.stop.cancel();
-        let _ = self.serving.await;
+        let (_, ()) = tokio::join!(self.serving, self.nodes.close(GRACE));
         let _ = self.maintaining.await;
         self.master.jobs.close().await;
         self.publisher.close(GRACE).await;

@@ -105,7 +105,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         // As it came out, it goes in, and comes out the same.
         let one = Signature {
             name: "test.f".into(),
-            params: vec![TypedParam::new("value", param.ty.clone())],
+            params: [TypedParam::new("value", param.ty.clone())].into(),
             result: None,
         };
         let mut again = Writer::new(2 << 20);

@@ -83,6 +83,12 @@ impl Failures {
         self.is_over(self.together(from), TOGETHER, now)
     }
 
+    /// Returns how long log-ins from an address stay refused.
+    pub(super) fn refused_for(&self, from: Address, now: Instant) -> Duration {
+        let left = from.origin().map(|origin| self.left(self.address(from, origin), now)).unwrap_or_default();
+        left.saturating_sub(ADDRESS.each * (ADDRESS.failures - 1))
+    }
+
     fn is_over(&self, key: u64, allowance: Allowance, now: Instant) -> bool {
         self.left(key, now) > allowance.each * (allowance.failures - 1)
     }

@@ -55,6 +55,14 @@ pub(super) struct Attempt<'a> {
     pub(super) is_gone: &'a (dyn Fn() -> bool + Sync),
 }
 
+/// A log-in that was not looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Held {
+    pub(super) why: &'static str,
+    /// When another one is looked at.
+    pub(super) wait: Duration,
+}
+
 #[derive(Debug)]
 pub(super) struct Logins {
     wrong_takes: Duration,
@@ -99,27 +107,27 @@ impl Logins {
 
     /// Runs `check` when the log-in's turn comes and returns its result. The error is the reason for a refusal without
     /// a check.
-    pub(super) async fn attempt(
-        &self,
-        attempt: Attempt<'_>,
-        check: impl Future<Output = bool>,
-    ) -> Result<bool, &'static str> {
-        const REFUSED: &str = "too many log-ins of this address failed; it has to wait";
+    pub(super) async fn attempt(&self, attempt: Attempt<'_>, check: impl Future<Output = bool>) -> Result<bool, Held> {
+        let refused = |from| {
+            let wait = self.failures().refused_for(from, Instant::now());
+            Held { why: "too many log-ins of this address failed; it has to wait", wait }
+        };
         let Attempt { from, user, bytes, is_gone } = attempt;
         let standing = self.failures().standing(from, user, Instant::now());
         let of_user = self.begin(from, user);
         let (lane, of_user) = match (standing, of_user, from) {
-            (LoginStanding::Refused, ..) => return Err(REFUSED),
+            (LoginStanding::Refused, ..) => return Err(refused(from)),
             (LoginStanding::Suspect, ..) | (_, None, _) => (&self.suspects, None),
             (LoginStanding::Known, of_user, Address::Network(_)) => (&self.known_network, of_user),
             (LoginStanding::Known, of_user, _) => (&self.known_here, of_user),
             (LoginStanding::Good, of_user, Address::Network(_)) => (&self.network, of_user),
             (LoginStanding::Good, of_user, _) => (&self.here, of_user),
         };
-        let place = lane.place(bytes, is_gone).await.ok_or("too many log-ins wait already")?;
+        let full = Held { why: "too many log-ins wait already", wait: self.wrong_takes };
+        let place = lane.place(bytes, is_gone).await.ok_or(full)?;
         // The address may have failed in another lane during the wait.
         if self.failures().standing(from, user, Instant::now()) == LoginStanding::Refused {
-            return Err(REFUSED);
+            return Err(refused(from));
         }
         let answer_at = Instant::now() + self.wrong_takes;
         let right = check.await;

@@ -15,7 +15,7 @@ fn here(_n: u32) -> Address {
 
 async fn attempt(logins: &Logins, from: Address, user: (&str, &str), right: bool) -> Result<bool, &'static str> {
     let attempt = Attempt { from, user, bytes: 100, is_gone: &|| false };
-    logins.attempt(attempt, async move { right }).await
+    logins.attempt(attempt, async move { right }).await.map_err(|held| held.why)
 }
 
 /// Starts `size` wrong log-ins at once; `who` maps a number to address and name.

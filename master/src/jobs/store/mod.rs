@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use brine_protocol::ids::Jid;
+use brine_protocol::ids::{Jid, MinionId};
 use futures_util::future::BoxFuture;
 use rusqlite::Connection;
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
@@ -160,6 +160,15 @@ impl JobStore {
     pub async fn returns(&self, jid: &Jid) -> Result<Vec<JobReturn>, StoreError> {
         let jid = jid.clone();
         self.read(move |connection| query::returns(connection, &jid)).await
+    }
+
+    /// Returns the return of one minion.
+    ///
+    /// # Errors
+    /// If the lookup failed, or the store is closed.
+    pub async fn one_return(&self, jid: &Jid, minion: &MinionId) -> Result<Option<JobReturn>, StoreError> {
+        let (jid, minion) = (jid.clone(), minion.clone());
+        self.read(move |connection| query::one_return(connection, &jid, &minion)).await
     }
 
     /// Returns the jobs that match `filter`, newest first.

@@ -20,6 +20,10 @@ settings! { AREA = "salt-api";
     API_SSL_CHAIN: String = text("rest_cherrypy:ssl_chain", master(NONE)).live();
     /// Serve without TLS: passwords and tokens then cross the network in clear text, unless a proxy on this host adds TLS.
     API_DISABLE_SSL: bool = truth("rest_cherrypy:disable_ssl", master("false"));
+    /// Events that callers of salt-api see: `permitted`, those of their own jobs and of what they could have started, or `all`.
+    API_EVENTS_FOR: String = choice("rest_cherrypy:events_for", master("permitted"), &["permitted", "all"]).live();
+    /// Fire the events of `/hook` without a token, for senders that cannot log in. Anybody who reaches the port can then fire them.
+    API_WEBHOOK_DISABLE_AUTH: bool = truth("rest_cherrypy:webhook_disable_auth", master("false")).live();
     /// Addresses and networks of the proxies before salt-api: from these alone it takes the caller's address out of `X-Forwarded-For`.
     API_TRUSTED_PROXIES: Vec<String> = list("rest_cherrypy:trusted_proxies", master("[]")).live();
     /// Addresses and networks that may use salt-api at all. Empty: all.
