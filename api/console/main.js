@@ -3,7 +3,7 @@ import { html, render, Component, useState, useEffect, useRef, useCallback } fro
 import { read, logOut, onSessionEnd } from './api.js';
 import { close, watchState } from './stream.js';
 import { route, useRoute, link } from './route.js';
-import { useAway } from './reads.js';
+import { useAway, useHeartbeat } from './reads.js';
 import { Announcer } from './parts.js';
 import { visible, time } from './text.js';
 import { LogIn, Crystal } from './login.js';
@@ -82,6 +82,7 @@ function Frame({ me, leave }) {
   const { page, name, params } = useRoute();
   const [open, setOpen] = useState(false);
   const main = useRef();
+  useHeartbeat();
   const offered = PAGES.filter(([, , may]) => may(me));
   const current = PAGES.find(([own]) => own === page) || offered[0];
   const [own, title, may, List, Item] = current;

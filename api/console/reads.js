@@ -5,6 +5,7 @@ import { listen } from './stream.js';
 
 /** Pause before a read is tried again while salt-api or the master is away. */
 const AGAIN_MS = 1500;
+const HEARTBEAT_MS = 10_000;
 const away = new Set();
 const awayWatchers = new Set();
 
@@ -25,7 +26,12 @@ function noteAway(who, is) {
   if (is) away.add(who);
   else away.delete(who);
   for (const watcher of awayWatchers) watcher();
+  // What others read is from before.
+  if (!away.size) for (const [reader, again] of readers) if (reader !== who) again();
 }
+
+/** The reads of the page in view, by who reads. */
+const readers = new Map();
 
 /** Runs `load(signal)` now and whenever `key` changes. Tries again by itself while the master is away; what was read stays meanwhile. */
 export function useLoad(key, load) {
@@ -55,8 +61,10 @@ export function useLoad(key, load) {
       }
     };
     start.current = go;
+    readers.set(who, go);
     go();
     return () => {
+      readers.delete(who);
       clearTimeout(timer);
       abort?.abort();
       noteAway(who, false);
@@ -64,6 +72,15 @@ export function useLoad(key, load) {
   }, [key]);
   const reload = useCallback(() => start.current(), []);
   return { ...state, reload };
+}
+
+/** Asks now and then whether the master is there and the session too, for pages that read nothing by themselves. */
+export function useHeartbeat() {
+  const { reload } = useRead('me');
+  useEffect(() => {
+    const timer = setInterval(() => document.hidden || reload(), HEARTBEAT_MS);
+    return () => clearInterval(timer);
+  }, []);
 }
 
 /** Reads one path below /v1. */

@@ -2,6 +2,7 @@
 //! minions, a master that is away.
 
 mod browser;
+mod master;
 mod scripted;
 
 use std::sync::atomic::Ordering;
