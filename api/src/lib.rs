@@ -2,6 +2,7 @@
 //!
 //! - [`daemon`]: the process · [`settings`]: its settings
 //! - [`router`]: all paths · [`table`]: a path with its description · [`paths`]: their answers · [`state`]: what all requests share
+//! - [`v1`]: what the console reads
 //! - [`chunk`]: calls, checked before one of them runs · [`call`]: runs them
 //! - [`guard`]: what each request passes first · [`address`]: where it comes from · [`rules`]: who may speak · [`cors`]: other sites' pages
 //! - [`work`]: how many requests there may be · [`places`]: bounds in all and of one address
@@ -39,6 +40,7 @@ pub mod stream;
 pub mod table;
 pub mod tls;
 pub mod traffic;
+pub mod v1;
 pub mod watchers;
 pub mod work;
 

@@ -55,6 +55,11 @@ impl Problem {
         self.status
     }
 
+    /// The message.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
     /// The page, as CherryPy writes it, without the advertisement.
     fn page(&self) -> String {
         let status = format!("{} {}", self.status.as_u16(), self.status.canonical_reason().unwrap_or_default());
@@ -80,6 +85,8 @@ impl IntoResponse for Problem {
         if let Some(wait) = self.retry_after {
             headers.insert(RETRY_AFTER, HeaderValue::from(wait.as_secs().max(1)));
         }
+        // For the paths that show it in another form.
+        response.extensions_mut().insert(self);
         response
     }
 }

@@ -11,10 +11,11 @@ use crate::paths::{app, events, hook, jobs, keys, lowstate, minions, session, st
 use crate::problem::Problem;
 use crate::state::Api;
 use crate::table::{Proof, Table};
+use crate::v1;
 
 /// Makes the router.
 pub fn router(api: Arc<Api>) -> Router {
-    let paths = Table::new()
+    let paths = v1::add(Table::new())
         .get("/", Proof::None, "The clients that are enabled", lowstate::welcome)
         .post("/", Proof::Token, "Runs functions: a chunk, or a list of chunks", lowstate::lowstate)
         .get("/login", Proof::None, "Asks for a log-in", session::ask)
@@ -50,6 +51,7 @@ pub fn router(api: Arc<Api>) -> Router {
         })
         .layer(middleware::from_fn_with_state(Arc::clone(&api), app::to_browsers))
         .layer(middleware::from_fn_with_state(Arc::clone(&api), guard::guard))
+        .layer(middleware::from_fn_with_state(Arc::clone(&api), v1::as_json))
         .layer(middleware::from_fn_with_state(Arc::clone(&api), stats::count))
         .with_state(api)
 }

@@ -7,12 +7,14 @@ use brine_protocol::value::{Value, map};
 use tokio::sync::Notify;
 
 use crate::bus::Bus;
+use crate::sandbox_reports::SandboxReports;
 use crate::sessions::Sessions;
 
 /// Ends the session of a minion whose key was removed, and requests a new publish key, because that minion knows the
 /// current one.
 pub(crate) struct KeyRemoval {
     sessions: Arc<Sessions>,
+    reports: Arc<SandboxReports>,
     bus: Bus,
     rotates: bool,
     /// Wakes the maintenance, which then replaces the publish key.
@@ -21,13 +23,14 @@ pub(crate) struct KeyRemoval {
 
 impl KeyRemoval {
     /// Makes the handler of removed keys. `rotates` is `rotate_aes_key`.
-    pub(crate) fn new(sessions: Arc<Sessions>, bus: Bus, rotates: bool) -> Self {
-        Self { sessions, bus, rotates, rotate: Notify::new() }
+    pub(crate) fn new(sessions: Arc<Sessions>, reports: Arc<SandboxReports>, bus: Bus, rotates: bool) -> Self {
+        Self { sessions, reports, bus, rotates, rotate: Notify::new() }
     }
 
     /// Handles the removal of the accepted key of `id`.
     pub(crate) fn removed(&self, id: &MinionId) {
         self.sessions.forget(id);
+        self.reports.forget(id);
         let data = map([("result", Value::from(true)), ("act", Value::from("delete")), ("id", Value::from(id))]);
         self.bus.fire("salt/key", data);
         if self.rotates {

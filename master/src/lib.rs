@@ -14,7 +14,8 @@
 //! * [`bus`]: events for all subscribers, in this process and on the two local sockets (§8)
 //! * `access`: identifies callers, and decides what users may do by key, log-in or token (§7); `admission`: identifies
 //!   callers and reports refusals; `audit`: the log of all privileged actions
-//! * `minion_data`: grains and pillars of minions, as far as targets need them
+//! * `minion_data`: grains and pillars of minions, as far as targets need them; `sandbox_reports`: what minions report of
+//!   their modules; `queries`: what salt-api's console reads of all this
 //! * `throttle`, `quotas`, `refusals`, `lanes`: bounds on what one peer can make the master store, announce and do at a
 //!   time
 //! * `fileserver`: `file_roots` (§6.5); `mine`: data that minions share with each other; `peer`: jobs and runners that
@@ -58,12 +59,14 @@ mod ports;
 mod presence;
 mod private_ops;
 mod publisher;
+mod queries;
 mod quotas;
 mod refusals;
 mod replay;
 mod requests;
 mod returns;
 mod runners;
+mod sandbox_reports;
 pub mod server;
 mod sessions;
 mod settings;

@@ -110,6 +110,14 @@ impl MinionData {
         let Some(bank) = Bank::refreshed(&self.grains, keys, ids) else { return Vec::new() };
         ids.iter().filter(|id| bank.entries(id, keys).is_some_and(|grains| is(&grains))).collect()
     }
+
+    /// Shows `each` the grains under `keys` of every minion of `ids`; `None` for a minion without known grains.
+    pub(crate) fn each_grains(&self, keys: &Keys, ids: &[MinionId], mut each: impl FnMut(&MinionId, Option<&Value>)) {
+        let Some(bank) = Bank::refreshed(&self.grains, keys, ids) else { return };
+        for id in ids {
+            each(id, bank.entries(id, keys).as_deref());
+        }
+    }
 }
 
 impl Bank {

@@ -12,7 +12,7 @@ use super::principal::{Principal, Proof, User};
 use super::{Access, Denied};
 
 /// Allowed for every caller, because clients that wait for a job call it.
-const ALWAYS_ALLOWED: &str = "saltutil.find_job";
+pub(super) const ALWAYS_ALLOWED: &str = "saltutil.find_job";
 
 /// The minions that an allowed job goes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

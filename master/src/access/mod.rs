@@ -9,6 +9,7 @@
 //! - `tokens.rs`     tokens that replace a log-in
 //! - `permission.rs` lists of permissions
 //! - `authorize.rs`  decides whether a caller may do what it requests
+//! - `sight.rs`      which minions and jobs a caller may see
 //! - `proof.rs`      the fields of a request that prove the caller
 //! - `viewer.rs`     the user of a token that watches events
 
@@ -20,6 +21,7 @@ mod logins;
 pub(crate) mod permission;
 mod principal;
 mod proof;
+mod sight;
 mod tokens;
 mod viewer;
 
@@ -39,8 +41,8 @@ use backend::{Backend, StaticTokens};
 pub(crate) use config::AccessOpts;
 use config::{Grantee, OwnExpire, System, SystemEntry};
 use logins::{Attempt, Held, Logins};
-pub(crate) use permission::Name;
 use permission::Permission;
+pub(crate) use permission::{Allowed, Name};
 pub(crate) use principal::Principal;
 use principal::{Proof, User};
 pub(crate) use proof::Claim;

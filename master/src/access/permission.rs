@@ -177,6 +177,22 @@ pub(crate) fn job<'a>(list: impl IntoIterator<Item = &'a Permission>, fun: &str,
     Allowed::On(targets)
 }
 
+/// Returns where some function is allowed.
+pub(super) fn any_job(list: &[Permission]) -> Allowed {
+    let targets = job_targets(list);
+    let everywhere = list.iter().any(|permission| matches!(permission, Permission::Function(_)));
+    if everywhere || targets.iter().any(|target| target == "*") { Allowed::Everywhere } else { Allowed::On(targets) }
+}
+
+/// Returns the targets on which some function is allowed.
+pub(super) fn job_targets(list: &[Permission]) -> Vec<String> {
+    let targets = list.iter().filter_map(|permission| match permission {
+        Permission::On(target, rules) if !rules.is_empty() => Some(target.clone()),
+        _ => None,
+    });
+    targets.collect()
+}
+
 /// Returns whether a runner or wheel function (`form`) is allowed with these arguments.
 pub(super) fn in_master<'a>(
     list: impl IntoIterator<Item = &'a Permission>,

@@ -6,6 +6,7 @@
 
 mod hash;
 mod listing;
+mod modules;
 mod opts;
 mod recv;
 mod root;
@@ -23,6 +24,7 @@ use tokio::sync::Semaphore;
 
 use hash::HashCache;
 use listing::{Ignore, Lister, Listing};
+pub(crate) use modules::ServedModule;
 pub(crate) use opts::{FileOpts, Roots, roots};
 use root::Found;
 pub(crate) use root::Root;

@@ -82,7 +82,7 @@ pub(super) fn decode(load: &[u8]) -> Value {
     msgpack::decode(load, &STORED).unwrap_or(Value::Nil)
 }
 
-const COLUMNS: &str = "jid, fun, user, tgt, tgt_type, started, minions, load";
+pub(super) const COLUMNS: &str = "jid, fun, user, tgt, tgt_type, started, minions, load";
 
 pub(super) fn job(connection: &Connection, jid: &Jid) -> rusqlite::Result<Option<StoredJob>> {
     let sql = format!("select {COLUMNS} from jobs where jid = ?1");
@@ -101,7 +101,8 @@ pub(super) fn one_return(connection: &Connection, jid: &Jid, minion: &MinionId) 
     connection.prepare_cached(sql)?.query_row([jid.as_str(), minion.as_str()], to_return).optional()
 }
 
-fn to_return(row: &Row<'_>) -> rusqlite::Result<JobReturn> {
+/// Reads a row of minion, at, retcode, success and load.
+pub(super) fn to_return(row: &Row<'_>) -> rusqlite::Result<JobReturn> {
     Ok(JobReturn {
         minion: parsed(row, 0)?,
         at_ms: row.get(1)?,
@@ -163,7 +164,7 @@ pub(super) fn pack_minions(minions: &[MinionId]) -> Vec<u8> {
     msgpack::encode_disk(&list(minions.iter().map(|id| Value::from(id.as_str()))))
 }
 
-fn unpack_minions(packed: &[u8]) -> Vec<MinionId> {
+pub(super) fn unpack_minions(packed: &[u8]) -> Vec<MinionId> {
     let value = msgpack::decode(packed, &STORED).unwrap_or(Value::Nil);
     let items = value.list().unwrap_or_default();
     items.iter().filter_map(|item| MinionId::try_from(item.text()?).ok()).collect()
@@ -182,7 +183,7 @@ fn to_job(row: &Row<'_>) -> rusqlite::Result<StoredJob> {
     })
 }
 
-fn parsed<T>(row: &Row<'_>, column: usize) -> rusqlite::Result<T>
+pub(super) fn parsed<T>(row: &Row<'_>, column: usize) -> rusqlite::Result<T>
 where
     T: for<'a> TryFrom<&'a str>,
 {

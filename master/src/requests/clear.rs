@@ -36,9 +36,10 @@ enum Asks {
     Wheel,
     MkToken,
     EndToken,
+    Query,
 }
 
-const COMMANDS: [(&str, Command); 9] = [
+const COMMANDS: [(&str, Command); 10] = [
     ("_auth", Command::Auth),
     ("ping", Command::Ping),
     ("get_token", Command::GetToken),
@@ -48,6 +49,7 @@ const COMMANDS: [(&str, Command); 9] = [
     ("wheel", Command::Caller(Asks::Wheel)),
     ("mk_token", Command::Caller(Asks::MkToken)),
     ("end_token", Command::Caller(Asks::EndToken)),
+    ("api_query", Command::Caller(Asks::Query)),
 ];
 
 impl Command {
@@ -215,6 +217,7 @@ async fn run(handlers: Arc<Handlers>, what: Asks, caller: Principal, payload: By
                 Asks::Runner => Ok(handlers.runners.answer_runner(&load, &caller)),
                 Asks::Wheel => Ok(handlers.runners.answer_wheel(&load, &caller).await),
                 Asks::EndToken => Ok(handlers.admission.end_token(&load, &caller)),
+                Asks::Query => handlers.queries.answer(load, caller).await,
                 Asks::MkToken => Err(Fault::new("a token was made already")),
             }
         };

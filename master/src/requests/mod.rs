@@ -42,6 +42,7 @@ use crate::mine::Mine;
 use crate::minion_events::MinionEvents;
 use crate::options::options;
 use crate::peer::Peer;
+use crate::queries::Queries;
 use crate::refusals::{Refusals, Stranger, Who};
 use crate::returns::ReturnIntake;
 use crate::runners::Runners;
@@ -88,6 +89,7 @@ pub(crate) struct Handlers {
     pub(crate) pillars: Pillars,
     pub(crate) runners: Runners,
     pub(crate) peer: Arc<Peer>,
+    pub(crate) queries: Arc<Queries>,
     pub(crate) files: Arc<FileServer>,
     pub(crate) mine: Arc<Mine>,
     pub(crate) refusals: Arc<Refusals>,

@@ -18,6 +18,7 @@ use crate::minion_data::MinionDataOpts;
 use crate::private_ops::PrivatePool;
 use crate::quotas::QuotaKind;
 use crate::refusals::{Refusals, Who};
+use crate::sandbox_reports::SandboxReports;
 use crate::throttle::Throttle;
 
 /// Largest size in bytes of a minion's grains in the data cache.
@@ -28,6 +29,7 @@ pub(crate) struct Pillars {
     pub(crate) opts: MinionDataOpts,
     pub(crate) cachedir: PathBuf,
     pub(crate) private: PrivatePool,
+    pub(crate) reports: Arc<SandboxReports>,
     pub(crate) throttle: Arc<Throttle>,
     pub(crate) refusals: Arc<Refusals>,
     pub(crate) bus: Bus,
@@ -45,9 +47,19 @@ impl Pillars {
         };
         let pillar = empty_map();
         self.cache(&request.id, &request.load, &pillar).await;
+        self.keep_report(&request.id, &request.load);
         let reply =
             move |ops: &dyn brine_protocol::keys::PrivateOps| seal_pillar_reply(&pillar, &request, &minion, ops);
         Ok(self.private.run(reply).await?)
+    }
+
+    /// Keeps what the minion says of its modules. Python's minions say nothing, and `salt-call` of a host may say it too.
+    fn keep_report(&self, id: &MinionId, load: &Value) {
+        let Some(report) = load.get("sandbox").filter(|report| matches!(report, Value::Map(_))) else { return };
+        if let Err(why) = self.reports.keep(id, report) {
+            let said = format!("what {id} reports of its modules is not kept: {why}");
+            self.refusals.log(Who::Minion(id), &said);
+        }
     }
 
     async fn cache(&self, id: &MinionId, load: &Value, pillar: &Value) {

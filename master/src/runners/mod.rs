@@ -86,6 +86,12 @@ const RUNNERS: &[&[Function]] = &[
     test::FUNCTIONS,
 ];
 
+/// Returns the names of all functions of `runner` or `wheel`.
+pub(crate) fn names(form: &str) -> impl Iterator<Item = &'static str> {
+    let all = if form == "wheel" { wheel::FUNCTIONS } else { RUNNERS };
+    all.iter().copied().flatten().map(|function| function.name())
+}
+
 /// Returns the documentation of the functions whose names start with `begins`; `command` is the command that calls
 /// them.
 fn documentation(functions: &[&[Function]], command: &str, begins: &str) -> Value {

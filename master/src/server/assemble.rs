@@ -32,10 +32,12 @@ use crate::peer::{self, Peer, PeerRules};
 use crate::presence::{self, Presence};
 use crate::private_ops::PrivatePool;
 use crate::publisher::{CurrentKey, PublisherHandle};
+use crate::queries::Queries;
 use crate::refusals::Refusals;
 use crate::requests::{Auths, Handlers, OpenHooks, Pillars};
 use crate::returns::ReturnIntake;
 use crate::runners::{self, Runners};
+use crate::sandbox_reports::SandboxReports;
 use crate::sessions::Sessions;
 use crate::targets::Targets;
 use crate::throttle::Throttle;
@@ -132,6 +134,7 @@ struct Shared<'a> {
     targets: Arc<Targets>,
     files: Arc<FileServer>,
     mine: Arc<Mine>,
+    reports: Arc<SandboxReports>,
 }
 
 /// Makes a master whose publish port is `port`.
@@ -147,14 +150,21 @@ pub(super) fn assemble(
     let live: SharedSettings = Arc::new(ArcSwap::from_pointee(opts.live.clone()));
     let data = Arc::new(MinionData::new(&opts.cachedir));
     let has_data = opts.minion_data.keep;
+    let reports = Arc::new(SandboxReports::default());
     let presence = Presence { keys: keys.clone(), data: data.clone(), cachedir: opts.cachedir.clone(), port };
     let shared = Shared {
         throttle: Arc::new(Throttle::new(live.clone(), refusals.clone(), bus.clone())),
-        key_removal: Arc::new(KeyRemoval::new(sessions.clone(), bus.clone(), opts.keys.rotate_aes_key)),
+        key_removal: Arc::new(KeyRemoval::new(
+            sessions.clone(),
+            reports.clone(),
+            bus.clone(),
+            opts.keys.rotate_aes_key,
+        )),
         targets: Arc::new(Targets { keys: keys.clone(), data, live: live.clone(), has_data }),
         presence: Arc::new(presence),
         files: Arc::new(configured.files),
         mine: Arc::new(configured.mine),
+        reports,
         opts: &opts,
         opened,
         live,
@@ -281,6 +291,7 @@ impl Shared<'_> {
             pillars: self.pillars(),
             runners,
             peer,
+            queries: Arc::new(self.queries()),
             files: self.files.clone(),
             mine: self.mine.clone(),
             refusals: refusals.clone(),
@@ -291,11 +302,28 @@ impl Shared<'_> {
         }
     }
 
+    fn queries(&self) -> Queries {
+        Queries {
+            cachedir: self.opts.cachedir.clone(),
+            hash_type: self.opts.files.hash_type,
+            access: self.opened.access.clone(),
+            targets: self.targets.clone(),
+            keys: self.opened.keys.clone(),
+            master_key: self.opened.private.public().clean_pem().to_owned(),
+            presence: self.presence.clone(),
+            jobs: self.opened.jobs.clone(),
+            files: self.files.clone(),
+            reports: self.reports.clone(),
+            turns: Queries::turns(),
+        }
+    }
+
     fn pillars(&self) -> Pillars {
         Pillars {
             opts: self.opts.minion_data,
             cachedir: self.opts.cachedir.clone(),
             private: self.opened.private.clone(),
+            reports: self.reports.clone(),
             throttle: self.throttle.clone(),
             refusals: self.refusals.clone(),
             bus: self.opened.bus.clone(),

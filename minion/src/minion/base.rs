@@ -75,6 +75,7 @@ impl Base {
         let answers: Arc<dyn Broker> = broker.clone();
         let (sandbox, functions) = make_sandbox(answers, slots + CONTROL_SLOTS).await?;
         modules.attach(&sandbox);
+        refresh.attach(&sandbox);
         let events = Events::new(Arc::clone(&opts), masters.clone(), Arc::clone(&grains));
         if with_master {
             modules.attach_events(Arc::clone(&events));

@@ -78,6 +78,8 @@ impl Minion {
         if let Some(interval) = self.base.opts.events.ping {
             tasks.spawn(ping(Arc::clone(&self.base.events), Arc::clone(&self.channel), interval));
         }
+        let refresh = Arc::clone(&self.base.refresh);
+        tasks.spawn(async move { refresh.tell_changes().await });
         let mine = Mine {
             opts: Arc::clone(&self.base.opts),
             masters: self.base.masters.clone(),

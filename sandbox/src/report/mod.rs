@@ -3,6 +3,7 @@
 
 mod diff;
 mod findings;
+mod summary;
 mod updates;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,6 +17,7 @@ use rmpv::Value;
 use crate::policy::{Capability, Policy, always};
 use crate::signature::KeyId;
 use crate::store::{Entry, LeftOut, Store, Synced};
+pub(crate) use summary::of as summary;
 pub(crate) use updates::{approved, approved_in_advance, rolled_back};
 
 /// Answers one query.

@@ -378,6 +378,12 @@ impl Sandbox {
         report::answer(&self.inner.store, &self.inner.limits.load_full(), &self.walls(), op).await
     }
 
+    /// Returns what the master is told of the modules: `modules` (each with name, version, sha256, origin, signers, what
+    /// it asks for, has and lacks) and `held` (updates that wait for the owner). The same state gives the same value.
+    pub fn summary(&self) -> Value {
+        report::summary(&self.inner.store)
+    }
+
     /// Returns the process ids of all running executors, that of the executor without grants first.
     pub fn executor_pids(&self) -> Vec<u32> {
         self.inner.executors.links().iter().map(|link| link.pid).collect()

@@ -1,0 +1,34 @@
+//! Which minions and jobs a caller may see in the master's own data: those that its permissions for jobs reach.
+
+use brine_protocol::value::Value;
+
+use super::authorize::ALWAYS_ALLOWED;
+use super::permission::{self, Allowed};
+use super::principal::{Principal, User};
+
+impl Principal {
+    /// Returns the minions for which the caller has some permission for jobs.
+    pub(crate) fn reach(&self) -> Allowed {
+        match self {
+            Self::Master | Self::Root { .. } => Allowed::Everywhere,
+            Self::User(User { permissions, .. }) => permission::any_job(permissions),
+            Self::Minion(_) => Allowed::On(Vec::new()),
+        }
+    }
+
+    /// Returns all targets that the caller's permissions for jobs name.
+    pub(crate) fn job_targets(&self) -> Vec<String> {
+        let Self::User(User { permissions, .. }) = self else { return Vec::new() };
+        permission::job_targets(permissions)
+    }
+
+    /// Returns the minions on which the caller may run a function with these arguments.
+    pub(crate) fn reach_of(&self, fun: &str, arg: &[Value]) -> Allowed {
+        match self {
+            Self::Master | Self::Root { .. } => Allowed::Everywhere,
+            Self::User(_) if fun == ALWAYS_ALLOWED => Allowed::Everywhere,
+            Self::User(User { permissions, .. }) => permission::job(permissions, fun, arg),
+            Self::Minion(_) => Allowed::On(Vec::new()),
+        }
+    }
+}

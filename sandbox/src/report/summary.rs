@@ -1,0 +1,54 @@
+//! What a minion tells its master about its modules by itself: which there are, what they ask for, have and lack, and
+//! which updates are held.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use brine_capabilities::Kind;
+use rmpv::Value;
+
+use super::{diff, has, map, missing, optional, signers, texts};
+use crate::policy::Capability;
+use crate::store::{Entry, Store};
+
+/// Makes the summary. The same state of the store gives the same summary.
+pub(crate) fn of(store: &Store) -> Value {
+    let table = store.table();
+    let mut modules: Vec<Value> = table.values().map(|entry| module(store, entry)).collect();
+    let held: Vec<String> = store.all_held().keys().map(ToString::to_string).collect();
+    let refused: Vec<String> = store.refused().keys().map(ToString::to_string).collect();
+    let left_out: Vec<String> = store.all_left_out().keys().map(ToString::to_string).collect();
+    let others: BTreeSet<&String> = held.iter().chain(&refused).chain(&left_out).collect();
+    let is_there = |name: &str| store.get(name).is_some();
+    modules.extend(
+        others
+            .into_iter()
+            .filter(|name| !is_there(name))
+            .map(|name| map([("name", Value::from(name.as_str())), ("usable", Value::from(false))])),
+    );
+    let held = held.iter().filter_map(|name| diff::of(store, name).ok()).collect();
+    map([("modules", Value::Array(modules)), ("held", Value::Array(held))])
+}
+
+fn module(store: &Store, entry: &Arc<Entry>) -> Value {
+    let policy = store.policy();
+    let info = &entry.module.info;
+    let asks: BTreeSet<&str> = info
+        .imports
+        .iter()
+        .filter_map(|import| Some(Capability::of(import.split('@').next()?)?.0))
+        .filter(|capability| !matches!(capability.kind(), Kind::Settings))
+        .map(Capability::key)
+        .collect();
+    map([
+        ("name", Value::from(entry.name().as_str())),
+        ("usable", Value::from(true)),
+        ("version", optional(info.version.clone())),
+        ("sha256", Value::from(entry.module.sha256.to_string())),
+        ("origin", Value::from(entry.module.origin.as_str())),
+        ("signed_by", signers(&policy, &entry.signers)),
+        ("asks", texts(asks)),
+        ("has", has(entry)),
+        ("missing", texts(missing(&policy, entry))),
+    ])
+}
