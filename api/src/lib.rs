@@ -1,7 +1,7 @@
 //! salt-api: Salt's REST interface, a process of its own in front of a master.
 //!
 //! - [`daemon`]: the process · [`settings`]: its settings
-//! - [`router`]: the table of paths · [`paths`]: their answers · [`state`]: what all requests share
+//! - [`router`]: all paths · [`table`]: a path with its description · [`paths`]: their answers · [`state`]: what all requests share
 //! - [`v1`]: what the console reads
 //! - [`chunk`]: calls, checked before one of them runs · [`call`]: runs them
 //! - [`guard`]: what each request passes first · [`address`]: where it comes from · [`rules`]: who may speak · [`cors`]: other sites' pages
@@ -37,6 +37,7 @@ pub mod settings;
 pub mod state;
 pub mod stats;
 pub mod stream;
+pub mod table;
 pub mod tls;
 pub mod traffic;
 pub mod v1;

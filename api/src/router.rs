@@ -1,39 +1,48 @@
-//! The table of paths.
+//! The paths of salt-api, and the layers around them.
 
 use std::sync::Arc;
 
 use axum::Router;
 use axum::http::{StatusCode, Uri};
 use axum::middleware;
-use axum::routing::{get, post};
 
 use crate::guard;
 use crate::paths::{app, events, hook, jobs, keys, lowstate, minions, session, stats, token};
 use crate::problem::Problem;
 use crate::state::Api;
+use crate::table::{Proof, Table};
 use crate::v1;
 
 /// Makes the router.
 pub fn router(api: Arc<Api>) -> Router {
-    let paths = Router::new()
-        .route("/", get(lowstate::welcome).post(lowstate::lowstate))
-        .route("/login", get(session::ask).post(session::log_in))
-        .route("/logout", post(session::log_out))
-        .route("/run", post(lowstate::run))
-        .route("/events", get(events::events))
-        .route("/ws", get(events::ws))
-        .route("/hook", post(hook::plain))
-        .route("/hook/{*tag}", post(hook::tagged))
-        .route("/token", post(token::make))
-        .route("/minions", get(minions::grains).post(minions::publish))
-        .route("/minions/{id}", get(minions::grains))
-        .route("/jobs", get(jobs::list))
-        .route("/jobs/{jid}", get(jobs::one))
-        .route("/keys", get(keys::list).post(keys::make))
-        .route("/keys/{id}", get(keys::one))
-        .route("/stats", get(stats::show))
-        .merge(v1::routes())
-        .merge(app::routes(&api.app));
+    let paths = Table::new()
+        .get("/", Proof::None, "The clients that are enabled", lowstate::welcome)
+        .post("/", Proof::Token, "Runs functions: a chunk, or a list of chunks", lowstate::lowstate)
+        .get("/login", Proof::None, "Asks for a log-in", session::ask)
+        .post("/login", Proof::Body, "Begins a session", session::log_in)
+        .post("/logout", Proof::Token, "Ends the token", session::log_out)
+        .post("/run", Proof::Body, "Runs functions without a session: credentials in each chunk", lowstate::run)
+        .get("/events", Proof::Token, "Events as they come: server-sent events", events::events)
+        .get("/ws", Proof::Token, "Events as they come: a WebSocket", events::ws)
+        .post(
+            "/hook",
+            Proof::Token,
+            "Fires the event of a hook; without a token if webhook_disable_auth is set",
+            hook::plain,
+        )
+        .post("/hook/{*tag}", Proof::Token, "The same, with a tag of its own", hook::tagged)
+        .post("/token", Proof::Body, "Makes tokens: a bare list", token::make)
+        .get("/minions", Proof::Token, "The grains of all minions", minions::grains)
+        .post("/minions", Proof::Token, "Starts jobs", minions::publish)
+        .get("/minions/{id}", Proof::Token, "The grains of a minion", minions::grains)
+        .get("/jobs", Proof::Token, "The jobs that are stored", jobs::list)
+        .get("/jobs/{jid}", Proof::Token, "A job and its returns", jobs::one)
+        .get("/keys", Proof::Token, "The keys of minions", keys::list)
+        .post("/keys", Proof::Body, "Makes and accepts the key of a minion: a tar", keys::make)
+        .get("/keys/{id}", Proof::Token, "Fingerprints", keys::one)
+        .get("/stats", Proof::Token, "Counts; without a token if stats_disable_auth is set", stats::show)
+        .files(app::routes(&api.app), &app::paths(&api.app));
+    let paths = v1::describe(paths).router(&api.prefix);
     let paths = if api.prefix.is_empty() { paths } else { Router::new().nest(&api.prefix, paths) };
     paths
         .fallback(app::nothing)

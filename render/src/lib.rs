@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`value`] | Python's values, shared and changeable |
 //! | [`convert`] | to and from the values of brine-protocol |
+//! | [`jinja`] | Jinja2 as Salt sets it up |
 //! | [`yaml`] | YAML 1.1 as Salt loads and dumps it |
 //! | [`json`] | JSON as Python loads it |
 //! | [`pipe`] | the line `#!jinja\|yaml` |
@@ -14,6 +15,7 @@
 
 #[cfg(feature = "rmpv")]
 pub mod convert;
+pub mod jinja;
 pub mod json;
 pub mod pipe;
 pub mod value;

@@ -49,6 +49,8 @@ const ENDPOINTS: &[Endpoint] = &[
     ("GET", "/keys/m1", Place::Header, Sent::Nothing),
     ("POST", "/keys", Place::Body, Sent::Json(r#"{"mid": "made"}"#)),
     ("GET", "/stats", Place::Header, Sent::Nothing),
+    ("POST", "/hook/a/b", Place::Header, Sent::Json("{}")),
+    ("GET", "/events", Place::Header, Sent::Nothing),
     // Last: it ends the token.
     ("POST", "/logout", Place::Header, Sent::Nothing),
 ];
@@ -127,7 +129,7 @@ fn cve_2020_25592_and_2021_25281_bad_credentials_start_nothing() {
     assert_eq!(send(&api, "POST", "/logout", &[("X-Auth-Token", &revoked)], &json!({})), 200);
     let unknown = "0123456789abcdef".repeat(4);
     // The test itself: with good ones, each of these is something else than 401.
-    for (method, path, place, body) in all_sent().filter(|(_, path, ..)| *path != "/logout") {
+    for (method, path, place, body) in all_sent().filter(|(_, path, ..)| !["/logout", "/events"].contains(path)) {
         let status = match place {
             Place::Header => send(&api, method, path, &[("X-Auth-Token", &token)], &body),
             Place::Body => send(&api, method, path, &[], &with(&body, &json!({"token": token}))),

@@ -2,8 +2,10 @@
 
 mod api;
 mod api_credentials;
+mod api_description;
 mod api_events;
 mod api_paths;
+mod api_shapes;
 mod api_v1;
 mod commands;
 mod completion;

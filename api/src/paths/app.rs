@@ -27,6 +27,12 @@ pub fn routes<S: Clone + Send + Sync + 'static>(opts: &AppOpts) -> Router<S> {
     router.layer(map_response(as_a_page))
 }
 
+/// Where the application is, as far as there is one.
+pub fn paths(opts: &AppOpts) -> Vec<&str> {
+    let page = opts.page.as_ref().map(|_| opts.path.as_str());
+    page.into_iter().chain(opts.folder.as_ref().map(|_| opts.folder_path.as_str())).collect()
+}
+
 /// Answers the page to whoever looks at any other path with a browser, as Salt does.
 pub async fn to_browsers(State(api): Shared, request: Request, next: Next) -> Response {
     let Some(page) = &api.app.page else { return next.run(request).await };

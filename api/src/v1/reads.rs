@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::{get, post};
-use axum::{Extension, Router};
 use brine_protocol::value::{self, Value, ValueExt as _, map};
 
 use crate::address::ClientAddress;
@@ -16,25 +15,35 @@ use crate::body;
 use crate::link::{Caller, LinkError};
 use crate::problem::Problem;
 use crate::state::{Api, Shared};
+use crate::table::{Proof, Table};
 
-/// The paths.
-pub fn routes() -> Router<Arc<Api>> {
-    Router::new()
-        .route("/v1/me", get(me))
-        .route("/v1/fleet", get(|from, api, query, headers| list("fleet", from, api, query, headers)))
-        .route(
-            "/v1/fleet/{id}",
-            get(|one, from, api, query, headers| single(("minion", "id"), one, from, api, query, headers)),
-        )
-        .route("/v1/jobs", get(|from, api, query, headers| list("jobs", from, api, query, headers)))
-        .route(
-            "/v1/jobs/{jid}",
-            get(|one, from, api, query, headers| single(("job", "jid"), one, from, api, query, headers)),
-        )
-        .route("/v1/keys", get(|from, api, query, headers| list("keys", from, api, query, headers)))
-        .route("/v1/modules", get(|from, api, query, headers| list("modules", from, api, query, headers)))
-        .route("/v1/held", get(|from, api, query, headers| list("held", from, api, query, headers)))
-        .route("/v1/plan", post(plan))
+/// Adds the paths to the table.
+#[must_use]
+pub fn describe(table: Table<Arc<Api>>) -> Table<Arc<Api>> {
+    table
+        .get("/v1/me", Proof::Token, "Who the caller is, and what to offer it", me)
+        .get("/v1/fleet", Proof::Token, "The minions", |from, api, query, headers| {
+            list("fleet", from, api, query, headers)
+        })
+        .get("/v1/fleet/{id}", Proof::Token, "A minion", |one, from, api, query, headers| {
+            single(("minion", "id"), one, from, api, query, headers)
+        })
+        .get("/v1/jobs", Proof::Token, "The jobs, newest first", |from, api, query, headers| {
+            list("jobs", from, api, query, headers)
+        })
+        .get("/v1/jobs/{jid}", Proof::Token, "A job, failures first", |one, from, api, query, headers| {
+            single(("job", "jid"), one, from, api, query, headers)
+        })
+        .get("/v1/keys", Proof::Token, "The keys with fingerprints", |from, api, query, headers| {
+            list("keys", from, api, query, headers)
+        })
+        .get("/v1/modules", Proof::Token, "The modules, served and reported", |from, api, query, headers| {
+            list("modules", from, api, query, headers)
+        })
+        .get("/v1/held", Proof::Token, "The updates that minions hold", |from, api, query, headers| {
+            list("held", from, api, query, headers)
+        })
+        .post("/v1/plan", Proof::Token, "Whom a call would reach, and what it may do there", plan)
 }
 
 type From = Extension<ClientAddress>;

@@ -82,6 +82,17 @@ async fn request_smuggling() {
     assert_eq!((reply.matches("HTTP/1.1 ").count(), api.master.calls.load(Ordering::SeqCst)), (2, 1), "{reply}");
 }
 
+/// A request in chunks is the last one of its connection: had it a length too, a proxy might have gone by that.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_in_chunks_is_the_last_one() {
+    let api = Running::start("").await;
+    let head =
+        "POST /login HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let reply = api.raw(1, format!("{head}2\r\n{{}}\r\n0\r\n\r\n{}", smuggled()).as_bytes()).await;
+    assert!(reply.starts_with("HTTP/1.1 401") && reply.matches("HTTP/1.1 ").count() == 1, "{reply}");
+    assert_eq!(api.master.calls.load(Ordering::SeqCst), 0);
+}
+
 /// Bare LF ends a line, as RFC 9112 (2.2) allows: framing is then the same as with CRLF.
 #[tokio::test(flavor = "multi_thread")]
 async fn bare_lf_is_one_request() {

@@ -1,0 +1,114 @@
+//! Jinja2 3.1 as Salt sets it up: Python's values and printing, Salt's tags, filters and errors.
+//!
+//! A template is foreign code, also on the master: steps, bytes, depth and the number of files are bounded.
+//!
+//! | file | content |
+//! |---|---|
+//! | `lexer`, `token`, `number` | from text to tokens |
+//! | `parser` | from tokens to the tree of `ast` |
+//! | `interp`, `scope`, `object` | runs the tree |
+//! | `ops`, `attribute`, `print`, `format`, `methods` | Python: operators, lookups, text, methods |
+//! | `filters`, `tests`, `globals` | what Jinja and Salt add |
+
+mod ast;
+mod attribute;
+mod error;
+mod filters;
+mod format;
+mod globals;
+mod interp;
+mod json;
+mod lexer;
+mod methods;
+mod number;
+mod object;
+mod ops;
+mod parser;
+mod print;
+mod regex;
+mod scope;
+mod settings;
+mod tests;
+mod token;
+
+use std::rc::Rc;
+
+pub use error::{ErrorKind, JinjaError};
+pub use settings::{Limits, Settings};
+
+use crate::value::{Dict, Value};
+
+/// A file that a template asks for.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// Where it is, for messages.
+    pub path: String,
+    /// Its text.
+    pub text: String,
+}
+
+/// Why an execution function gives nothing.
+#[derive(Clone, Debug)]
+pub struct CallError {
+    /// `CommandExecutionError` or `SaltInvocationError`; otherwise, an exception of Python.
+    pub refused: bool,
+    /// Its text.
+    pub message: String,
+}
+
+/// What a template may ask of its surroundings.
+pub trait Host {
+    /// The file of a path below the roots (`a/b.jinja`); none if there is none.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is not UTF-8.
+    fn load(&self, path: &str) -> Result<Option<Source>, String>;
+
+    /// Whether there is an execution function of this name.
+    fn has_function(&self, name: &str) -> bool;
+
+    /// Calls an execution function.
+    ///
+    /// # Errors
+    /// The function failed, or is not allowed here.
+    fn call(&self, name: &str, positional: Vec<Value>, keyword: Vec<(Rc<str>, Value)>) -> Result<Value, CallError>;
+}
+
+/// The value of `salt`: the execution functions of the host.
+pub fn functions() -> Value {
+    object::object(object::Functions { module: None })
+}
+
+/// Checks a template's syntax.
+///
+/// # Errors
+/// The template is no Jinja.
+pub fn check(text: &str, settings: &Settings) -> Result<(), Box<JinjaError>> {
+    let (text, settings) = settings.for_file(text);
+    parser::parse(&text, None, &settings).map(|_| ())
+}
+
+/// Renders a template. `context` has the names that it sees, with `salt` from [`functions`].
+///
+/// # Errors
+/// The template is no Jinja, does not run, or goes out of the bounds.
+pub fn render(
+    text: &str,
+    context: &Dict,
+    host: &dyn Host,
+    settings: &Settings,
+    limits: &Limits,
+) -> Result<String, Box<JinjaError>> {
+    if text.len() > limits.text {
+        return Err(JinjaError::limit(format!("the template has more than {} bytes", limits.text)));
+    }
+    let ends_line = text.ends_with('\n');
+    let (text, settings) = settings.for_file(text);
+    let template = parser::parse(&text, None, &settings)?;
+    let names = context.borrow().iter().filter_map(|(k, v)| Some((Rc::from(k.as_str()?), v.clone()))).collect();
+    let mut out = interp::Interp::new(host, &settings, limits, template, names).render()?;
+    if ends_line {
+        out.push('\n');
+    }
+    Ok(out)
+}
