@@ -15,7 +15,7 @@ use crate::v1;
 
 /// Makes the router.
 pub fn router(api: Arc<Api>) -> Router {
-    let paths = Table::new()
+    let paths = v1::add(Table::new())
         .get("/", Proof::None, "The clients that are enabled", lowstate::welcome)
         .post("/", Proof::Token, "Runs functions: a chunk, or a list of chunks", lowstate::lowstate)
         .get("/login", Proof::None, "Asks for a log-in", session::ask)
@@ -41,8 +41,8 @@ pub fn router(api: Arc<Api>) -> Router {
         .post("/keys", Proof::Body, "Makes and accepts the key of a minion: a tar", keys::make)
         .get("/keys/{id}", Proof::Token, "Fingerprints", keys::one)
         .get("/stats", Proof::Token, "Counts; without a token if stats_disable_auth is set", stats::show)
-        .files(app::routes(&api.app), &app::paths(&api.app));
-    let paths = v1::describe(paths).router(&api.prefix);
+        .files(app::routes(&api.app), &app::paths(&api.app))
+        .router(&api.prefix);
     let paths = if api.prefix.is_empty() { paths } else { Router::new().nest(&api.prefix, paths) };
     paths
         .fallback(app::nothing)

@@ -8,4 +8,4 @@ mod problem;
 mod reads;
 
 pub use problem::as_json;
-pub use reads::describe;
+pub use reads::add;

@@ -17,33 +17,32 @@ use crate::problem::Problem;
 use crate::state::{Api, Shared};
 use crate::table::{Proof, Table};
 
-/// Adds the paths to the table.
-#[must_use]
-pub fn describe(table: Table<Arc<Api>>) -> Table<Arc<Api>> {
+/// Adds the paths.
+pub fn add(table: Table<Arc<Api>>) -> Table<Arc<Api>> {
     table
-        .get("/v1/me", Proof::Token, "Who the caller is, and what to offer it", me)
-        .get("/v1/fleet", Proof::Token, "The minions", |from, api, query, headers| {
+        .get("/v1/me", Proof::Token, "The caller, and what it may do", me)
+        .get("/v1/fleet", Proof::Token, "Minions, a page at a time", |from, api, query, headers| {
             list("fleet", from, api, query, headers)
         })
         .get("/v1/fleet/{id}", Proof::Token, "A minion", |one, from, api, query, headers| {
             single(("minion", "id"), one, from, api, query, headers)
         })
-        .get("/v1/jobs", Proof::Token, "The jobs, newest first", |from, api, query, headers| {
+        .get("/v1/jobs", Proof::Token, "Jobs, a page at a time", |from, api, query, headers| {
             list("jobs", from, api, query, headers)
         })
-        .get("/v1/jobs/{jid}", Proof::Token, "A job, failures first", |one, from, api, query, headers| {
+        .get("/v1/jobs/{jid}", Proof::Token, "A job with its returns", |one, from, api, query, headers| {
             single(("job", "jid"), one, from, api, query, headers)
         })
-        .get("/v1/keys", Proof::Token, "The keys with fingerprints", |from, api, query, headers| {
+        .get("/v1/keys", Proof::Token, "Keys with fingerprints, a page at a time", |from, api, query, headers| {
             list("keys", from, api, query, headers)
         })
-        .get("/v1/modules", Proof::Token, "The modules, served and reported", |from, api, query, headers| {
+        .get("/v1/modules", Proof::Token, "Modules of master and minions", |from, api, query, headers| {
             list("modules", from, api, query, headers)
         })
-        .get("/v1/held", Proof::Token, "The updates that minions hold", |from, api, query, headers| {
+        .get("/v1/held", Proof::Token, "Updates that hosts hold back", |from, api, query, headers| {
             list("held", from, api, query, headers)
         })
-        .post("/v1/plan", Proof::Token, "Whom a call would reach, and what it may do there", plan)
+        .post("/v1/plan", Proof::Token, "What a call would need, before it is made", plan)
 }
 
 type From = Extension<ClientAddress>;
