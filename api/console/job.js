@@ -54,7 +54,9 @@ export function Job({ me, name: jid }) {
 }
 
 function Return({ item, jid, open: first }) {
-  const [open, setOpen] = useState(first && item.state !== 'missing');
+  // Nobody has chosen yet: a return may come after the minion was shown as missing.
+  const [chosen, setOpen] = useState(null);
+  const open = chosen ?? first;
   if (item.state === 'missing') {
     return html`<div class="card return missing"><a href=${link('fleet', item.id)}>${visible(item.id)}</a> <${State} kind="busy">not returned<//></div>`;
   }

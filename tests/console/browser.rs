@@ -108,7 +108,9 @@ impl Browser {
     /// Waits until an expression is true.
     pub(crate) async fn until(&self, expression: &str) {
         let began = Instant::now();
-        while self.eval(&format!("return Boolean({expression})")).await != json!(true) {
+        // What is looked at may not be there yet.
+        let script = format!("try {{ return Boolean({expression}) }} catch {{ return false }}");
+        while self.eval(&script).await != json!(true) {
             if began.elapsed() > WAIT {
                 let text = self.eval("return document.body.innerText").await;
                 panic!("not in time: {expression}\n{}", text.as_str().unwrap_or_default());
