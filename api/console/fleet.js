@@ -15,7 +15,7 @@ export function MinionState({ of }) {
 function Sandbox({ of }) {
   if (!of) return html`<span class="dim">unknown</span>`;
   const parts = [[of.missing, of.missing === 1 ? 'lacks grants' : 'lack grants'], [of.drift, 'drifted'], [of.held, 'held']].filter(([value]) => value);
-  return parts.length ? html`<span class="warn-text">${parts.map(([value, name]) => `${value} ${name}`).join(', ')}</span>` : html`<span class="dim">${of.total} as served</span>`;
+  return parts.length ? html`<span class="warn-text">${parts.map(([value, name]) => `${value} ${name}`).join(', ')}</span>` : html`<span class="dim">${of.total}, none drifted</span>`;
 }
 
 const COLUMNS = [

@@ -2,7 +2,7 @@
 import { html } from './html.js';
 import { useRead } from './reads.js';
 import { link } from './route.js';
-import { Title, Problem, Output, Grants, State } from './parts.js';
+import { Title, Problem, Output, Grants, Fit, State, signers } from './parts.js';
 import { MinionState } from './fleet.js';
 import { visible, ago, short, pretty, bytes } from './text.js';
 
@@ -42,9 +42,9 @@ function Modules({ of }) {
       ${module.missing.length > 0 && html`<${State} kind="warn">lacks grants<//>`}
       ${module.drift && html`<${State} kind="warn">drift<//>`}
       ${module.held && html`<${State} kind="busy">update held<//>`}</summary>
-    <${Grants} ...${module} />
+    <p><${Fit} ...${module} /></p><${Grants} ...${module} />
     <dl class="facts"><div><dt>From</dt><dd>${visible(module.origin || 'the standard modules')}</dd></div>
-      <div><dt>Signed by</dt><dd class="mono">${module.signed_by.length ? module.signed_by.map(visible).join(', ') : 'nobody'}</dd></div>
+      <div><dt>Signed by</dt><dd class="mono">${signers(module)}</dd></div>
       <div><dt>sha256</dt><dd class="mono">${visible(module.sha256)}</dd></div>
       ${module.drift && html`<div><dt>The master serves</dt><dd class="mono">${visible(module.served)}</dd></div>`}
       ${module.held && html`<div><dt>Held</dt><dd class="mono"><a href=${link('held')}>${short(module.held)}</a></dd></div>`}</dl>

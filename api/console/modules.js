@@ -2,7 +2,7 @@
 import { html } from './html.js';
 import { usePages, useSettled } from './reads.js';
 import { useFilters } from './route.js';
-import { Title, Input, Problem, State, Grants, Minions } from './parts.js';
+import { Title, Input, Problem, State, Grants, Fit, Minions, signers } from './parts.js';
 import { count, many, visible, bytes, short } from './text.js';
 
 export function Modules() {
@@ -29,10 +29,10 @@ function Module({ of }) {
     ${of.versions.map((version) => html`<article class="version">
       <h3>${visible(version.version || 'without a version')} <span class="dim">on ${many(version.minions, 'minion')}</span> ${version.usable === false && html`<${State} kind="failed">cannot run<//>`}</h3>
       <dl class="facts"><div><dt>From</dt><dd>${visible(version.origin || 'the standard modules')}</dd></div>
-        <div><dt>Signed by</dt><dd class="mono">${version.signed_by.length ? version.signed_by.map(visible).join(', ') : 'nobody'}</dd></div>
+        <div><dt>Signed by</dt><dd class="mono">${signers(version)}</dd></div>
         <div><dt>sha256</dt><dd class="mono" title=${visible(version.sha256)}>${short(version.sha256)}</dd></div></dl>
       ${version.grants.map((grant) => html`<div class="grant"><p><strong>${many(grant.minions, 'minion')}</strong>: <${Minions} ids=${grant.some} all=${grant.minions} /></p>
-        <${Grants} asks=${version.asks} has=${grant.has} missing=${grant.missing} /></div>`)}
+        <p><${Fit} usable=${version.usable} has=${grant.has} missing=${grant.missing} /></p><${Grants} asks=${version.asks} has=${grant.has} missing=${grant.missing} /></div>`)}
     </article>`)}
   </details>`;
 }

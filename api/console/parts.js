@@ -230,6 +230,24 @@ export function Minions({ ids, all }) {
     ${all > ids.length ? ` and ${count(all - ids.length)} more` : ''}</span>`;
 }
 
+/** Who signed a module. Those of the installation come with it, and are no update. */
+export const signers = ({ signed_by: keys, origin }) => (keys?.length ? keys.map(visible).join(', ') : origin === 'standard' ? 'part of the installation' : 'nobody');
+
+/** The names of lists without entries in a module's grants: such a grant allows nothing. */
+export function emptyGrants(has) {
+  return Object.entries(has?.all || {}).flatMap(([capability, grant]) => (Array.isArray(grant) ? (grant.length ? [] : [capability])
+    : Object.entries(grant || {}).filter(([, list]) => Array.isArray(list) && !list.length).map(([name]) => `${capability}: ${name}`)));
+}
+
+/** Whether a module can do what it is for. */
+export function Fit({ usable, missing, has }) {
+  if (usable === false) return html`<${State} kind="failed">cannot run there<//>`;
+  if (missing.length) return html`<${State} kind="warn">lacks grants<//>`;
+  const empty = emptyGrants(has);
+  return empty.length ? html`<${State} kind="warn">may use nothing of ${empty.map(visible).join(', ')}: the list is empty<//>`
+    : html`<${State} kind="ok">lacks no grant<//>`;
+}
+
 /**
  * What a module asks for, has, and lacks. `has` is in the form of the configuration: `all`, and besides, under a function or a
  * master, what differs there.

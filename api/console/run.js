@@ -3,7 +3,7 @@ import { html, useState } from './html.js';
 import { plan, run } from './api.js';
 import { useLoad, useSettled } from './reads.js';
 import { useFilters, link } from './route.js';
-import { Title, Input, Select, Field, Problem, Grants, Copy, State, Minions, advice } from './parts.js';
+import { Title, Input, Select, Field, Problem, Grants, Copy, State, Fit, Minions, advice } from './parts.js';
 import { count, many, visible, short } from './text.js';
 
 const TYPES = [['glob', 'Names with * (glob)'], ['list', 'A list of names'], ['compound', 'Compound'], ['grain', 'Grain'], ['pcre', 'Regular expression'],
@@ -103,7 +103,7 @@ function Plan({ of, me, form }) {
     ${of.some.length > 0 && html`<details><summary>Which</summary><p><${Minions} ids=${of.some} all=${of.expected} /></p></details>`}
     ${of.groups.map((group) => html`<article class="card">
       <h3>${visible(of.module)} <span class="dim">${visible(group.version || '')}</span> on ${many(group.minions, 'minion')}</h3>
-      <p>${!group.usable ? html`<${State} kind="failed">cannot run there<//>` : group.missing.length ? html`<${State} kind="warn">lacks grants<//>` : html`<${State} kind="ok">has all that it asks for<//>`}
+      <p><${Fit} ...${group} />
         ${group.held && html` <${State} kind="busy"><a href="#/held">an update is held</a><//>`}</p>
       <${Grants} ...${group} />
       <p class="dim"><${Minions} ids=${group.some} all=${group.minions} /> · sha256 <span class="mono" title=${visible(group.sha256 || '')}>${short(group.sha256)}</span></p>
