@@ -62,7 +62,7 @@ impl<S: Clone + Send + Sync + 'static> Table<S> {
     /// The router of all paths and of their description. `prefix` stands before each of them.
     pub fn router(mut self, prefix: &str) -> Router<S> {
         describe(&mut self.paths, DESCRIPTION, "get", Proof::None, "This description");
-        let text = description(self.paths, prefix).to_string();
+        let text = description(&self.paths, prefix).to_string();
         self.router.route(DESCRIPTION, get(|| async { ([(CONTENT_TYPE, "application/json")], text) }))
     }
 }
@@ -100,7 +100,7 @@ fn describe(paths: &mut Map<String, Value>, path: &str, method: &str, proof: Pro
     item[method] = operation;
 }
 
-fn description(paths: Map<String, Value>, prefix: &str) -> Value {
+fn description(paths: &Map<String, Value>, prefix: &str) -> Value {
     json!({
         "openapi": "3.1.0",
         "info": {"title": "salt-api", "version": env!("CARGO_PKG_VERSION")},

@@ -30,7 +30,7 @@ fn keys(value: &Value) -> Vec<&str> {
     value.as_object().unwrap_or_else(|| panic!("no map: {value}")).keys().map(String::as_str).collect()
 }
 
-fn sorted<'a>(mut names: Vec<&'a str>) -> Vec<&'a str> {
+fn sorted(mut names: Vec<&str>) -> Vec<&str> {
     names.sort_unstable();
     names
 }

@@ -126,8 +126,9 @@ fn salt_call_tells_what_it_does_and_what_it_does_not() {
     let master = Master::start("");
     let minion = master.minion("web1");
     let events = master.events();
-    let call = minion.salt_call(&["--out=json", "--metadata", "--set-metadata={ticket: 7}", "test.echo", "x y", "-l"]);
-    // The words after the function are its arguments, even if they look like options.
+    let call =
+        minion.salt_call(&["--out=json", "--metadata", "--set-metadata={ticket: 7}", "test.echo", "x y", "--", "-l"]);
+    // Behind two dashes, words are arguments even if they look like options.
     assert_eq!(call.code, 1, "{call:?}");
     let call =
         minion.salt_call(&["--out=json", "--metadata", "--set-metadata={ticket: 7}", "test.echo", "x y"]).exits(0);

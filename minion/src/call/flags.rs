@@ -221,12 +221,13 @@ mod tests {
     }
 
     #[test]
-    fn options_stand_before_and_arguments_after_the_function() {
-        let f = flags(&["--local", "--out=json", "test.echo", "text", "--looks=like", "-x", "a=1"]);
+    fn options_stand_anywhere_before_two_dashes() {
+        let f = flags(&["--local", "test.echo", "text", "--out=json", "a=1", "--", "--looks=like", "-x"]);
         assert!(f.local);
         assert_eq!(f.output.output.as_deref(), Some("json"));
         assert_eq!(f.function.as_deref(), Some("test.echo"));
-        assert_eq!(f.arguments, ["text", "--looks=like", "-x", "a=1"]);
+        assert_eq!(f.arguments, ["text", "a=1", "--looks=like", "-x"]);
+        assert!(Flags::try_parse_from(["salt-call", "test.echo", "--looks=like"]).is_err());
     }
 
     #[test]
