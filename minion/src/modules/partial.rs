@@ -19,6 +19,8 @@ const KEPT_FROM: usize = 512 << 10;
 const MAX_FILES: usize = 4;
 /// Files are kept for this time. After that, the master may not have the module any more.
 const KEPT_FOR: Duration = Duration::from_secs(7 * 24 * 3600);
+/// How long a fetch waits for one that another process may be ending.
+const ENDING: Duration = Duration::from_millis(200);
 /// Time between two lines in the log about a fetch that takes long.
 const PROGRESS: Duration = Duration::from_secs(5);
 
@@ -116,11 +118,23 @@ fn locked(file: File) -> io::Result<File> {
     Ok(file)
 }
 
+/// Locks a file, also if who had it ends just now: a program that is being started has its files until it runs.
+fn locked_soon(file: File) -> io::Result<File> {
+    let until = Instant::now() + ENDING;
+    loop {
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(file),
+            Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < until => std::thread::sleep(ENDING / 10),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
 fn read(path: &Path, max: u64) -> io::Result<(File, Vec<u8>)> {
     if !fs::symlink_metadata(path)?.is_file() {
         fs::remove_file(path)?; // not a regular file, so this program did not make it
     }
-    let file = locked(options().open(path)?)?;
+    let file = locked_soon(options().open(path)?)?;
     let mut content = Vec::new();
     (&file).take(max + 1).read_to_end(&mut content)?;
     if content.len() as u64 > max {
