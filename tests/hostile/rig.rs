@@ -32,8 +32,8 @@ const FLOOR: Duration = Duration::from_millis(5);
 const LATE: f64 = 1.2;
 const LATE_FLOOR: Duration = Duration::from_millis(300);
 /// Memory that a process may keep after the attacks. Measured: up to 15 MiB in glibc's arenas, which do not grow when
-/// the attacks are repeated; up to 21 for a bomb's text, which belongs to the test; 15 for a second executor. An
-/// attack's own memory (64 MiB) would exceed this.
+/// the attacks are repeated; 15 for a second executor. An attack's own memory (64 MiB) would exceed this. A bomb's text takes
+/// much more in the same process: a test makes it before it starts the rig.
 const MARGIN: u64 = 24 << 20;
 /// The budget of attacks without a limit of their own: a refusal before anything runs, reading a module.
 pub(crate) const AT_ONCE: Duration = Duration::from_secs(2);

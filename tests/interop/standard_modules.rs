@@ -343,7 +343,7 @@ fn compare(calls: &[&[&str]], config: &str) {
 
     let mut wrong = Vec::new();
     for (index, call) in calls.iter().enumerate() {
-        let output: Output = brine.salt_call(&[&["--local", "--out=json"], *call].concat());
+        let output: Output = brine.salt_call(&[&["--local", "--out=json", "--"], *call].concat());
         let (ours, theirs) = (comparable(call, local(&output)), comparable(call, expected[index].clone()));
         if ours != theirs {
             wrong.push(format!("{}: {ours}, in Salt {theirs}; {}", call.join(" "), output.stderr));
