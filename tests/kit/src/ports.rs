@@ -3,6 +3,7 @@
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::net::TcpListener;
+use std::os::fd::IntoRawFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 
@@ -32,7 +33,8 @@ fn take(port: u16) -> bool {
     let Ok(taken) = UnixListener::bind_addr(&name) else { return false };
     let free = TcpListener::bind(("127.0.0.1", port)).is_ok();
     if free {
-        std::mem::forget(taken);
+        // Open until this process ends.
+        let _ = taken.into_raw_fd();
     }
     free
 }
