@@ -76,8 +76,8 @@ use std::path::PathBuf;
 
 pub use brine_capabilities::ops::*;
 pub use brine_capabilities::{
-    Capability, DirectGrants, Directory, Grant, Grants, Host, HttpRequest, ListKind, Names, NetworkRule,
-    PROGRAM_FOLDERS, ProcessGrant, ProcessRun, Program, each_capability,
+    Access, Capability, Change, Content, DirectGrants, Directory, Grant, Grants, Host, HttpRequest, ListKind, Names,
+    NetworkRule, Owner, PROGRAM_FOLDERS, Planned, ProcessGrant, ProcessRun, Program, Tree, each_capability, innermost,
 };
 pub use brine_component::{Function, ModuleInfo, Param, Rest, signature};
 pub use brine_sandbox_wire::{ByteBuf, FailKind, HostError, JobContext, Limits, LogLevel, Sha256Hex, Usage};

@@ -8,7 +8,7 @@ use rmpv::Value;
 
 use crate::JobOutcome;
 use crate::kernel::admission::{Concurrency, Jobs, Pace};
-use crate::kernel::broker::Caller;
+use crate::kernel::broker::{Caller, Plan};
 use crate::kernel::name::quoted;
 use crate::kernel::run::{Call, Runner, time_left};
 use crate::policy::Granted;
@@ -37,6 +37,7 @@ struct Resolved<'a> {
     limits: Limits,
     concurrency: Concurrency,
     chain: Arc<[String]>,
+    plan: Option<Arc<Plan>>,
 }
 
 impl Resolved<'_> {
@@ -54,6 +55,7 @@ impl Resolved<'_> {
             concurrency: self.concurrency,
             reserved: self.entry.is_standard() && matches!(name, "sys" | "saltutil"),
             chain: &self.chain,
+            plan: &self.plan,
         }
     }
 }
@@ -69,10 +71,13 @@ impl Resolver<'_> {
     ) -> JobOutcome {
         let most_ms = job.timeout_ms.unwrap_or(u64::MAX);
         let chain = Arc::from([fun.to_owned()]);
-        match self.resolve(Arc::new(job), fun, chain, most_ms) {
+        let plan = job.test.then(Arc::<Plan>::default);
+        let mut outcome = match self.resolve(Arc::new(job), fun, chain, plan.clone(), most_ms) {
             Ok(resolved) => self.runner.run(&resolved.call(), (args, kwargs)).await,
             Err((text, sha256)) => JobOutcome::failed(text, sha256),
-        }
+        };
+        outcome.plan = plan.map(|plan| plan.taken());
+        outcome
     }
 
     /// Checks whether a job of this function is expected to be short.
@@ -98,7 +103,7 @@ impl Resolver<'_> {
         let job =
             JobContext { function: fun.to_owned(), called_by, timeout_ms: None, ..JobContext::clone(&caller.job) };
         let chain = caller.chain.iter().cloned().chain([fun.to_owned()]).collect();
-        match self.resolve(Arc::new(job), fun, chain, left) {
+        match self.resolve(Arc::new(job), fun, chain, caller.plan.clone(), left) {
             Ok(mut resolved) => {
                 caller.bound(&mut resolved.limits);
                 self.runner.nested(caller, &resolved.call(), (args, kwargs)).await
@@ -114,19 +119,23 @@ impl Resolver<'_> {
         job: Arc<JobContext>,
         fun: &'a str,
         chain: Arc<[String]>,
+        plan: Option<Arc<Plan>>,
         most_ms: u64,
     ) -> Result<Resolved<'a>, (String, Option<Sha256Hex>)> {
         let (entry, function, number) = find(self.store, fun).map_err(|text| (text, None))?;
         let master = job.master.as_deref();
         let granted = entry.grants.of(function, master);
-        let granted = granted.map_err(|text| (text, Some(entry.module.sha256)))?;
+        let mut granted = granted.map_err(|text| (text, Some(entry.module.sha256)))?;
+        if plan.is_some() {
+            granted.grants = Arc::new(granted.grants.planned());
+        }
         let policy = self.store.policy();
         let mut limits = policy.limits(&self.limits, entry.name(), entry.is_standard(), function, master);
         limits.wall_ms = limits.wall_ms.min(most_ms);
         // A single call cannot get more memory than all instances together have.
         limits.memory = limits.memory.min(self.jobs.memory());
         let concurrency = policy.concurrency(entry.name());
-        Ok(Resolved { entry, number, fun, job, granted, limits, concurrency, chain })
+        Ok(Resolved { entry, number, fun, job, granted, limits, concurrency, chain, plan })
     }
 }
 

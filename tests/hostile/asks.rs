@@ -7,7 +7,7 @@ use crate::guests::importing;
 use crate::rig::{AT_ONCE, Gets, Rig, fails, hostile, returns, text, texts};
 
 /// Grants every interface of the module `hostile` and nothing within them.
-pub(crate) const NOTHING: &str = "{process: [], filesystem: {}, network: [], pillar: [], functions: [], files: [], events: [], \
+pub(crate) const NOTHING: &str = "{process: [], filesystem: {}, changes: {}, network: [], pillar: [], functions: [], files: [], events: [], \
      mine: [], disks: true, policy: true, jobs: true, modules: true}";
 
 /// The text before the line that would grant a request.

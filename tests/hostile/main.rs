@@ -7,6 +7,7 @@
 //! - `rig`      a minion without a master, the good job beside an attack, memory measurements
 //! - `guests`   components as text, for attacks that need raw WebAssembly
 //! - `engine`   attacks on the engine · `compiler`, `cache`: before the module runs
+//! - `plan`     jobs with `test=True` change nothing
 //! - `process`, `files`, `network`, `functions`, `asks`: one interface each · `words`: output of modules
 //! - `limits`   each resource up to its limit
 
@@ -21,6 +22,7 @@ mod functions;
 mod guests;
 mod limits;
 mod network;
+mod plan;
 mod process;
 mod rig;
 mod words;

@@ -3,6 +3,7 @@
 //! The sandbox has checked the module's grant when a call arrives here. Every argument still comes from a guest, so it
 //! is checked again before it is used.
 
+mod changes;
 mod config;
 mod disks;
 mod events;
@@ -37,6 +38,7 @@ use crate::jobs::ProcDir;
 use crate::modules::Modules;
 use crate::pillar::PillarStore;
 use crate::pillar::Refresh;
+use changes::Changes;
 use disks::Disks;
 use events::Teller;
 use files::Files;
@@ -69,6 +71,7 @@ pub struct MinionBroker {
     modules: Arc<Modules>,
     refresh: Arc<Refresh>,
     files: Files,
+    changes: Changes,
     teller: Teller,
     resolver: Arc<dyn Resolver>,
     http: Http,
@@ -84,6 +87,7 @@ impl MinionBroker {
         let Sources { opts, grains, pillar, procs, modules, refresh, masters } = sources;
         let resolver: Arc<dyn Resolver> = Arc::new(SystemResolver::default());
         Arc::new(Self {
+            changes: Changes::new(&opts),
             files: Files::new(FileClient::new(&masters, MAX_FILE), &opts.cachedir),
             teller: Teller::new(masters),
             http: Http::new(Arc::clone(&resolver)),

@@ -12,6 +12,7 @@
 //!   and ports; `reach.rs` applies these rules; `programs.rs` finds the granted program
 //! - the others       one capability each, named as in the configuration; `http.rs` is a part of `network.rs`
 
+mod changes;
 mod check;
 mod config;
 mod declaration;
@@ -46,22 +47,23 @@ mod prelude {
 
     pub(crate) use crate::Capability;
     pub(crate) use crate::check::{Asker, Refusal};
-    pub(crate) use crate::declaration::{Declaration, Kind, Operation, Shown, Size, Standard};
+    pub(crate) use crate::declaration::{Answer, Declaration, Kind, Operation, Planned, Shown, Size, Standard};
     pub(crate) use crate::forms::{self, Form, malformed};
     pub(crate) use crate::grants::{Grant, Grants};
 }
 
 use serde::{Deserialize, Serialize};
 
+pub use changes::{Access, Change, Content, Owner, Tree, innermost};
 pub use check::{Asker, Refusal, check};
 pub use config::grant_with_setting;
-pub use declaration::{Declaration, Kind, Operation, Shown, Size, Standard};
+pub use declaration::{Answer, Declaration, Kind, Operation, Planned, Shown, Size, Standard};
 pub use files::ListKind;
 pub use filesystem::grant_with_directory;
 pub use grants::{DirectGrants, Directory, Grant, Grants};
 pub use http::HttpRequest;
 pub use names::{MAX_NAME, Names, is_glob};
-pub use process::ProcessRun;
+pub use process::{Look, ProcessRun, standard_looks};
 pub use programs::{Host, PROGRAM_FOLDERS, ProcessGrant, Program};
 pub use reach::check_host;
 pub use rules::{NetworkRule, read_rule, rule_text};
@@ -82,6 +84,7 @@ macro_rules! each_capability {
             Policy in policy: Policy(PolicyOp);
             Process in process: Process(ProcessOp);
             Filesystem in filesystem: Users(UsersOp), Directories(DirectoriesOp);
+            Changes in changes: Changes(ChangesOp);
             Network in network: Http(HttpOp), Network(NetworkOp);
             Pillar in pillar: Pillar(PillarOp);
             Functions in functions: Functions(FunctionsOp);
@@ -135,6 +138,11 @@ macro_rules! declare {
             /// Returns how to filter the answer for the module.
             pub fn shown(&self) -> Shown {
                 match self { $($(Self::$op(op) => op.shown(),)+)+ }
+            }
+
+            /// Returns what becomes of the operation in plan mode, after [`check`] has allowed it.
+            pub fn planned(self, granted: &Grants) -> Planned<Self> {
+                match self { $($(Self::$op(op) => op.planned(granted).map(Self::$op),)+)+ }
             }
 
             fn checked(self, who: &Asker<'_>, granted: &Grants) -> Result<Self, Refusal> {

@@ -46,4 +46,12 @@ impl Operation for MineOp {
         granted.permit_name(Capability::Mine, name, format_args!("publish {name} to the mine"))?;
         Ok(self)
     }
+
+    fn planned(self, _: &Grants) -> Planned<Self> {
+        let what = match self {
+            Self::Publish { name, .. } => format!("publish {name} to the mine"),
+            Self::Delete { name } => format!("delete {name} from the mine"),
+        };
+        Planned::Done(what, Answer::True)
+    }
 }

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::names::Names;
+use crate::process::Look;
 
 /// The folders to search for a program's bare name, whatever the minion's own `PATH`.
 pub const PROGRAM_FOLDERS: [&str; 6] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
@@ -29,6 +30,10 @@ pub struct ProcessGrant {
     pub detach: bool,
     /// Upper bound on the bytes of a file that they may write. None: the minion's own limit.
     pub file_size: Option<u64>,
+    /// Command lines that only look, for plan mode.
+    pub looks: Vec<Look>,
+    /// Those that a standard module comes with, which are in no configuration.
+    pub own_looks: Vec<Look>,
     /// The symbolic links among this host's folders of programs.
     pub host: Host,
 }
@@ -72,7 +77,7 @@ impl ProcessGrant {
     }
 }
 
-fn split(path: &str) -> (&str, &str) {
+pub(crate) fn split(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or(("", path))
 }
 
@@ -92,7 +97,7 @@ impl Host {
         Self { folders: Arc::new(links), user: None }
     }
 
-    fn folder<'a>(&'a self, folder: &'a str) -> &'a str {
+    pub(crate) fn folder<'a>(&'a self, folder: &'a str) -> &'a str {
         self.folders.get(folder).map_or(folder, String::as_str)
     }
 }
