@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::changes::Tree;
 use crate::names::Names;
 use crate::programs::{Host, ProcessGrant};
 use crate::rules::NetworkRule;
+use crate::trees::Tree;
 use crate::{Capability, Kind};
 
 /// The owner's decision on one capability.

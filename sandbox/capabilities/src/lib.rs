@@ -10,6 +10,7 @@
 //!   configuration
 //! - `forms.rs`       forms of guests' arguments; `hosts.rs` names and addresses of hosts; `rules.rs` rules of hosts
 //!   and ports; `reach.rs` applies these rules; `programs.rs` finds the granted program
+//! - `looks.rs`       command lines that only look; `trees.rs` directories that the minion changes
 //! - the others       one capability each, named as in the configuration; `http.rs` is a part of `network.rs`
 
 mod changes;
@@ -27,6 +28,7 @@ mod grants;
 pub mod hosts;
 mod http;
 mod jobs;
+mod looks;
 mod mine;
 mod modules;
 mod names;
@@ -38,6 +40,7 @@ mod programs;
 mod progress;
 mod reach;
 mod rules;
+mod trees;
 mod written;
 
 /// Imports for the declarations of capabilities.
@@ -54,7 +57,7 @@ mod prelude {
 
 use serde::{Deserialize, Serialize};
 
-pub use changes::{Access, Change, Content, Owner, Tree, innermost};
+pub use changes::{Change, Content, Owner};
 pub use check::{Asker, Refusal, check};
 pub use config::grant_with_setting;
 pub use declaration::{Answer, Declaration, Kind, Operation, Planned, Shown, Size, Standard};
@@ -62,11 +65,13 @@ pub use files::ListKind;
 pub use filesystem::grant_with_directory;
 pub use grants::{DirectGrants, Directory, Grant, Grants};
 pub use http::HttpRequest;
+pub use looks::{Look, standard_looks};
 pub use names::{MAX_NAME, Names, is_glob};
-pub use process::{Look, ProcessRun, standard_looks};
+pub use process::ProcessRun;
 pub use programs::{Host, PROGRAM_FOLDERS, ProcessGrant, Program};
 pub use reach::check_host;
 pub use rules::{NetworkRule, read_rule, rule_text};
+pub use trees::{Access, Tree, innermost};
 pub use written::{yaml_list, yaml_text};
 
 /// Registers the capabilities: calls the macro `$then` with one row for each, in the order in which owners see them. A

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::looks::Look;
 use crate::names::Names;
-use crate::process::Look;
 
 /// The folders to search for a program's bare name, whatever the minion's own `PATH`.
 pub const PROGRAM_FOLDERS: [&str; 6] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
@@ -59,6 +59,12 @@ pub enum Program<'a> {
 }
 
 impl ProcessGrant {
+    /// Returns the program of a command line that only looks, by its path in the list: what runs is what was listed.
+    pub(crate) fn looks(&self, argv: &[String]) -> Option<&str> {
+        let mut looks = self.looks.iter().chain(&self.own_looks);
+        looks.find(|look| look.is(argv, |folder| self.host.folder(folder))).map(Look::program)
+    }
+
     /// Returns the granted program for a bare name (the first one of that file name) or an absolute path (the same file
     /// name in the same folder).
     pub fn find(&self, asked: &str) -> Program<'_> {
@@ -77,7 +83,7 @@ impl ProcessGrant {
     }
 }
 
-pub(crate) fn split(path: &str) -> (&str, &str) {
+fn split(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or(("", path))
 }
 
@@ -97,7 +103,7 @@ impl Host {
         Self { folders: Arc::new(links), user: None }
     }
 
-    pub(crate) fn folder<'a>(&'a self, folder: &'a str) -> &'a str {
+    fn folder<'a>(&'a self, folder: &'a str) -> &'a str {
         self.folders.get(folder).map_or(folder, String::as_str)
     }
 }

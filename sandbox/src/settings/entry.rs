@@ -194,7 +194,7 @@ fn directories(path: &str, value: &Value) -> Result<Vec<Directory>> {
 /// Parses command lines that only look.
 fn looks(path: &str, value: &Value) -> Result<Vec<Look>> {
     let read = |path: &str, text: &str| Look::read(text).or_else(|why| error(path, format!("{text:?} {why}")));
-    let texts = list(path, value, |path, text| read(path, text).map(drop))?;
+    let texts = list(path, value, |path, text| absolute(path, read(path, text)?.program()))?;
     texts.iter().map(|text| read(path, text)).collect()
 }
 

@@ -57,7 +57,9 @@ impl Task {
                 before.clone().map(|is| owned(is, owner, *mode)).transpose()?
             }
             Change::Touch { .. } => Some(kept(before.as_ref(), "regular", 0o644)),
-            Change::HardLink { .. } | Change::Rename { .. } | Change::RemoveBackup { .. } => before.clone(),
+            Change::HardLink { target, .. } => self.find(target, false)?.as_ref().map(Entry::at).transpose()?.flatten(),
+            // A backup goes, and its file stays.
+            Change::Rename { .. } | Change::RemoveBackup { .. } => before.clone(),
         };
         let count = u64::from(before != after || matches!(change, Change::Rename { .. } | Change::Touch { .. }));
         Ok(Done { before, after, count, ..Done::default() })

@@ -1,12 +1,13 @@
 //! The check of one operation: which directory's grant counts for a path, by its text. The minion resolves the path
 //! later and checks where it leads.
 
-use super::{Access, Change, ChangesOp, Content, Owner, Tree};
+use super::{Change, ChangesOp, Content, Owner};
 use crate::Capability;
 use crate::check::Refusal;
 use crate::files;
 use crate::forms::{Form, MAX_BULK, MAX_PATH, is_user, malformed, size, text, why_not_absolute};
 use crate::grants::{Grant, Grants};
+use crate::trees::{Access, Tree, innermost};
 
 /// Upper bound on the bytes read in one call, because the guest holds them in memory too.
 pub(super) const MAX_READ: u32 = 4 << 20;
@@ -16,15 +17,6 @@ const SET_UID: u32 = 0o4000;
 const SET_GID: u32 = 0o2000;
 /// Hexadecimal digits of a SHA-256.
 const SHA256: usize = 64;
-
-/// Returns the granted tree that decides on a path: the innermost one around it.
-pub fn innermost<'a>(trees: &'a [Tree], path: &str) -> Option<&'a Tree> {
-    let around = |tree: &&Tree| {
-        let rest = path.strip_prefix(tree.path.trim_end_matches('/'));
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
-    trees.iter().filter(around).max_by_key(|tree| tree.path.len())
-}
 
 pub(super) fn check(granted: &Grants, op: &ChangesOp) -> Result<(), Refusal> {
     let wanted = Wanted { granted };

@@ -6,54 +6,13 @@
 mod check;
 mod words;
 
-use std::fmt;
-
 use crate::prelude::*;
-
-pub use check::innermost;
 
 pub(crate) const DECLARATION: Declaration = Declaration {
     standard: &[("file", Standard::Least)],
     reported_for_all: true,
     ..Declaration::new("changes", "change files of this host", &["brine:host/changes"], Kind::Changes)
 };
-
-/// What a grant opens of a directory with everything below it, or of a file.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Tree {
-    /// Absolute, without `.` and `..`.
-    pub path: String,
-    /// What may be done there.
-    pub access: Access,
-}
-
-/// What may be done below a directory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Access {
-    /// `ro`: look.
-    Look,
-    /// `rw`: change, but make no file that runs as its owner or group.
-    Change,
-    /// `rw+setid`: change, set-user-id and set-group-id included.
-    ChangeSetId,
-}
-
-impl fmt::Display for Access {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Look => "ro",
-            Self::Change => "rw",
-            Self::ChangeSetId => "rw+setid",
-        })
-    }
-}
-
-impl Access {
-    /// Parses the form of the configuration.
-    pub fn read(text: &str) -> Option<Self> {
-        [Self::Look, Self::Change, Self::ChangeSetId].into_iter().find(|access| access.to_string() == text)
-    }
-}
 
 /// `brine:host/changes`
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,12 +1,10 @@
 //! `process`: run programs.
 //!
-//! - `check.rs` the check of programs, arguments and environment; `looks.rs` the programs that run in plan mode
+//! - `check.rs` the check of programs, arguments and environment
 
 mod check;
-mod looks;
 
 use crate::prelude::*;
-pub use looks::{Look, standard_looks};
 
 pub(crate) const DECLARATION: Declaration = Declaration {
     standard: &[("cmd", Standard::Least)],
