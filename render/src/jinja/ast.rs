@@ -159,6 +159,8 @@ pub(super) struct Template {
     /// Where it is, for messages; None for the one that was given to be rendered.
     pub(super) file: Option<Name>,
     pub(super) source: String,
+    /// About the bytes that it takes.
+    pub(super) size: usize,
     pub(super) body: Vec<Stmt>,
     pub(super) blocks: HashMap<Name, Rc<BlockDef>>,
 }

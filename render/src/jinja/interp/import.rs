@@ -28,8 +28,13 @@ impl Interp<'_> {
         let source = self.host.load(&path).map_err(JinjaError::python)?;
         let Some(source) = source else { return Err(JinjaError::new(ErrorKind::NotFound, name)) };
         self.set_place(name, &path);
-        self.charge(source.text.len() * 4)?;
+        if source.text.len() > self.limits.text {
+            return Err(JinjaError::limit(format!("{name} has more than {} bytes", self.limits.text)));
+        }
+        self.charge(source.text.len())?;
+        self.take_steps(source.text.len())?;
         let parsed = parser::parse(&source.text, Some(source.path.as_str().into()), self.settings)?;
+        self.charge(parsed.size)?;
         self.templates.insert(name.to_owned(), parsed.clone());
         Ok(parsed)
     }
