@@ -1,13 +1,13 @@
 //! One call of a state function: checked, asked whether it runs, called, and again if `retry` says so.
 
-use brine_render::{Dict, Value};
+use brine_render::{Dict, Value, data};
 
 use super::checks::Raised;
 use super::core::Core;
 use super::retry::Retry;
 use super::step::{Answer, Call, Refresh, Step};
 use super::{arguments, given, result};
-use crate::fault::Res;
+use crate::fault::{Fault, Res};
 use crate::python;
 
 /// What a call came to.
@@ -81,7 +81,7 @@ impl Core<'_> {
         result.set("__sls__", low.get("__sls__").unwrap_or_default());
         result.set("__run_num__", self.next_number());
         if given(low, "no_log").is_some() {
-            mask(&result);
+            mask(&result)?;
         }
         self.refresh(low, &result).await?;
         result.set("start_time", start_time.into());
@@ -269,21 +269,13 @@ fn may_bring_modules(low: &Dict) -> bool {
 }
 
 /// Hides what a state with `no_log` says.
-fn mask(result: &Dict) {
-    const HIDDEN: &str = "** MASKED (no_log) **";
-    for part in ["comment", "changes"] {
-        if given(result, part).is_none() {
-            continue;
-        }
-        let hidden = match result.get(part) {
-            Some(Value::Dict(changes)) => {
-                let entries = changes.borrow().keys().map(|key| (key.clone(), HIDDEN.into())).collect::<Vec<_>>();
-                Value::dict(entries)
-            }
-            _ => HIDDEN.into(),
-        };
+fn mask(result: &Dict) -> Res<()> {
+    for part in ["name", "comment", "changes"] {
+        let shown = result.get(part).unwrap_or_default();
+        let hidden = data::mask(&shown, &data::Budget::default()).map_err(|why| Fault::Limit(why.to_string()))?;
         result.set(part, hidden);
     }
+    Ok(())
 }
 
 fn milliseconds(result: &Dict) -> f64 {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use brine_render::functions::Surroundings;
 use brine_render::yaml::{self, DumpOptions};
 use brine_render::{Dict, Value};
 use brine_states::{Compiler, Limits, Options};
@@ -23,6 +24,8 @@ pub struct Setting {
     pub opts: Value,
     /// The state functions that stock Salt had.
     pub states: Rc<HashSet<String>>,
+    /// The execution functions that stock Salt had.
+    pub functions: Rc<HashSet<String>>,
 }
 
 /// The answers for one formula.
@@ -85,15 +88,6 @@ impl Formula {
             let text = yaml::dump(&top, &DumpOptions::default()).expect("a top file is YAML");
             files.insert("top.sls".to_owned(), text);
         }
-        let tree = Tree {
-            roots: self.roots(setting),
-            files,
-            states: setting.states.clone(),
-            tape,
-            id: "web1".to_owned(),
-            unanswered: Default::default(),
-            counts: Default::default(),
-        };
         let Value::Dict(opts) = decode(&setting.opts, false) else { return None };
         // as the program that made the answers had them
         let own = json!({
@@ -113,6 +107,18 @@ impl Formula {
         let grains = decode(&setting.grains, false);
         opts.set("grains", grains.clone());
         opts.set("pillar", pillar.clone());
+        let (Value::Dict(grain_dict), Value::Dict(pillar_dict)) = (&grains, &pillar) else { return None };
+        let surroundings = Surroundings::new("web1", grain_dict.clone(), pillar_dict.clone(), opts.clone());
+        let tree = Tree {
+            roots: self.roots(setting),
+            files,
+            states: setting.states.clone(),
+            tape,
+            functions: setting.functions.clone(),
+            surroundings,
+            unanswered: Default::default(),
+            counts: Default::default(),
+        };
         let options = Options::new(&opts, grains, pillar);
         let compiler = Compiler::new(&tree, &options, Limits::default());
         let names = match (compiler.pillar_errors(), name.strip_prefix("sls:")) {

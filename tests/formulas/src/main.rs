@@ -53,16 +53,18 @@ fn field(value: &Value, name: &str) -> Value {
 
 fn main() -> io::Result<()> {
     let arguments = Arguments::parse();
-    let states = field(&read(&arguments.data.join("states.json"))?, &arguments.set);
-    let states: HashSet<String> = match states {
-        Value::List(list) => list.borrow().iter().filter_map(|name| Some(name.as_str()?.to_owned())).collect(),
-        _ => HashSet::new(),
+    let names = |file: &str| -> io::Result<Rc<HashSet<String>>> {
+        Ok(Rc::new(match field(&read(&arguments.data.join(file))?, &arguments.set) {
+            Value::List(list) => list.borrow().iter().filter_map(|name| Some(name.as_str()?.to_owned())).collect(),
+            _ => HashSet::new(),
+        }))
     };
     let setting = Setting {
-        formulas: arguments.formulas,
+        formulas: arguments.formulas.clone(),
         grains: field(&read(&arguments.grains)?, &arguments.set),
         opts: read(&arguments.data.join("opts.json"))?,
-        states: Rc::new(states),
+        states: names("states.json")?,
+        functions: names("functions.json")?,
     };
     fs::create_dir_all(&arguments.out)?;
     let mut paths: Vec<PathBuf> = fs::read_dir(&arguments.answers)?.flatten().map(|entry| entry.path()).collect();

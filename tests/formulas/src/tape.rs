@@ -10,7 +10,7 @@ use serde_json::Value as Json;
 
 use crate::json;
 
-pub struct Answer {
+struct Answer {
     result: Value,
     error: Option<String>,
 }
@@ -20,7 +20,6 @@ pub struct Answer {
 pub struct Tape {
     answers: RefCell<HashMap<String, (usize, Vec<Rc<Answer>>)>>,
     used: RefCell<BTreeMap<String, usize>>,
-    pub order: RefCell<HashMap<String, std::collections::VecDeque<Rc<Answer>>>>,
 }
 
 fn key(name: &str, positional: &Json, keyword: &Json) -> String {
@@ -54,9 +53,7 @@ impl Tape {
         let error = get("error");
         let answer =
             Answer { result: json::decode(&get("ret"), false), error: error.as_str().map(str::to_owned) };
-        let answer = Rc::new(answer);
-        self.order.borrow_mut().entry(name.to_owned()).or_default().push_back(answer.clone());
-        self.answers.borrow_mut().entry(key).or_default().1.push(answer);
+        self.answers.borrow_mut().entry(key).or_default().1.push(Rc::new(answer));
     }
 
     /// How often each function was answered.
@@ -74,16 +71,9 @@ impl Tape {
         let positional = Json::Array(positional.iter().map(json::encode).collect());
         let keyword = Json::Object(keyword.iter().map(|(k, v)| (k.to_string(), json::encode(v))).collect());
         let mut answers = self.answers.borrow_mut();
-        let mut order = self.order.borrow_mut();
-        let answer = match answers.get_mut(&key(name, &positional, &keyword)) {
-            Some((at, list)) => {
-                let answer = list.get(*at).or(list.last())?.clone();
-                *at += 1;
-                if let Some(q) = order.get_mut(name) { if let Some(i) = q.iter().position(|a| Rc::ptr_eq(a, &answer)) { q.remove(i); } }
-                answer
-            }
-            None => order.get_mut(name)?.pop_front()?,
-        };
+        let (at, list) = answers.get_mut(&key(name, &positional, &keyword))?;
+        let answer = list.get(*at).or(list.last())?.clone();
+        *at += 1;
         *self.used.borrow_mut().entry(name.to_owned()).or_default() += 1;
         Some(match &answer.error {
             None => Ok(copy(&answer.result)),

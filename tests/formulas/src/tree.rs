@@ -6,9 +6,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use brine_render::functions::{self, Surroundings};
 use brine_render::jinja::CallError;
 use brine_render::{Dict, Value};
-use brine_states::{Fault, File, Host};
+use brine_states::{Fault, File, Host, Parameters};
 
 use crate::tape::Tape;
 
@@ -22,8 +23,10 @@ pub struct Tree {
     pub states: Rc<HashSet<String>>,
     /// What functions answer.
     pub tape: Tape,
-    /// The minion's id, and the nodegroups that it is in.
-    pub id: String,
+    /// The execution functions that stock Salt had.
+    pub functions: Rc<HashSet<String>>,
+    /// What functions that only compute look at.
+    pub surroundings: Surroundings,
     /// Functions that were called and not answered.
     pub unanswered: RefCell<BTreeMap<String, usize>>,
     /// How many calls were computed, and how many came from the tape.
@@ -76,7 +79,7 @@ impl Host for Tree {
     }
 
     fn has_function(&self, name: &str) -> bool {
-        name.contains('.')
+        self.functions.contains(name)
     }
 
     fn call(
@@ -86,6 +89,11 @@ impl Host for Tree {
         positional: Vec<Value>,
         keyword: Vec<(Rc<str>, Value)>,
     ) -> Result<Value, CallError> {
+        let computed = functions::call(&self.surroundings, name, positional.clone(), keyword.clone());
+        if let Some(answer) = computed {
+            self.counts.borrow_mut().0 += 1;
+            return answer;
+        }
         if let Some(answer) = self.tape.call(name, &positional, &keyword) {
             self.counts.borrow_mut().1 += 1;
             return answer;
@@ -98,13 +106,13 @@ impl Host for Tree {
         self.states.contains(name)
     }
 
-    fn is_target(&self, expression: &Value, matcher: &str, nodegroups: &Value) -> Result<bool, Fault> {
-        let text = expression.as_str().unwrap_or_default();
-        let listed = |groups: &Value| matches!(groups, Value::Dict(groups) if groups.get(text).is_some_and(|group| group.as_str() == Some("L@web1")));
-        Ok(match matcher {
-            "nodegroup" => listed(nodegroups),
-            _ => text == "*" || text == self.id,
-        })
+    fn parameters(&self, _: &str) -> Option<Parameters> {
+        None
+    }
+
+    fn is_target(&self, expression: &Value, matcher: &str, _: &Value) -> Result<bool, Fault> {
+        functions::matches(&self.surroundings, expression, matcher)
+            .map_err(|error| Fault::Python { class: "SaltRenderError", message: error.to_string() })
     }
 
     fn master_tops(&self) -> Dict {
