@@ -27,7 +27,7 @@ RUN_ALL := $(RUN_TESTS)$(if $(NEXTEST), --profile waits --test-threads $(shell e
 
 export BRINE_PYTHON = $(VENV)/bin/python
 
-.PHONY: help setup build console browser modules venv demo test lint docs engines programs test-executor test-rest interop soak bench bench-scale bench-parts bench-guard settings install audit clean
+.PHONY: help setup build console browser modules venv demo test lint docs engines programs test-executor test-rest interop formulas soak bench bench-scale bench-parts bench-guard settings install audit clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1 - \2/p' $(MAKEFILE_LIST)
@@ -106,6 +106,12 @@ interop: programs engines ## interop with Python Salt 3008, 3007 and 3006, as ma
 	  tools/salt-venv.sh $$line $(TARGET)/venv/salt-$$line && \
 	  BRINE_LONG=yes BRINE_PYTHON=$(TARGET)/venv/salt-$$line/bin/python $(RUN_ALL) --locked $(TESTED) --test interop || exit 1; \
 	done
+
+# FORMULAS has a folder for each repository of tests/formulas/formulas.tsv, at its commit. V=-v prints each difference.
+formulas: setup ## compile public formulas and compare with stock Salt; FORMULAS=folder
+	@test -d "$(FORMULAS)" || { echo "make formulas FORMULAS=folder of the formulas that tests/formulas/formulas.tsv names" >&2; exit 2; }
+	cargo build --locked --release -p brine-formulas
+	tests/formulas/run.py $(TARGET)/release/brine-formulas $(FORMULAS) $(TARGET)/formulas $(V)
 
 # The short form of the same test is in `make test`.
 soak: setup ## a million malformed requests to a master: minutes, and a check of its memory

@@ -113,10 +113,8 @@ impl<'a> Compiler<'a> {
             Ok(chunks) => chunks,
             Err(errors) => return Ok(Err(errors)),
         };
-        let names: Dict = chunks
-            .iter()
-            .filter_map(|chunk| Some((python::key(&chunk.get("__sls__")?).ok()?, Value::None)))
-            .collect();
+        let names: Dict =
+            chunks.iter().filter_map(|chunk| Some((python::key(&chunk.get("__sls__")?).ok()?, Value::None))).collect();
         Ok(Ok(python::keys(&names)))
     }
 
@@ -162,9 +160,8 @@ impl<'a> Compiler<'a> {
     /// # Errors
     /// [`Fault`]; Salt's is a TypeError if the SLS files do not compile.
     pub fn id_exists(&self, ids: &[String], names: &[String]) -> Result<bool, Fault> {
-        let chunks = self.show_low_sls(names)?.map_err(|_| {
-            Fault::type_error("string indices must be integers, not 'str'")
-        })?;
+        let chunks =
+            self.show_low_sls(names)?.map_err(|_| Fault::type_error("string indices must be integers, not 'str'"))?;
         let there: Vec<Value> = chunks.iter().filter_map(|chunk| chunk.get("__id__")).collect();
         Ok(ids.iter().all(|id| there.iter().any(|there| there.as_str() == Some(id))))
     }

@@ -124,9 +124,7 @@ pub(crate) fn contains(container: &Value, item: &Value) -> Res<bool> {
             Some(part) => text.contains(part),
             None => {
                 let class = item.type_name();
-                return Err(Fault::type_error(format!(
-                    "'in <string>' requires string as left operand, not {class}"
-                )));
+                return Err(Fault::type_error(format!("'in <string>' requires string as left operand, not {class}")));
             }
         },
         other => return Err(Fault::type_error(format!("argument of type '{}' is not iterable", other.type_name()))),
@@ -169,9 +167,7 @@ pub(crate) fn set_item(container: &Value, index: &Value, value: Value) -> Res<()
             Ok(())
         }
         Value::List(_) => Err(indices("list", "integers or slices", index)),
-        other => {
-            Err(Fault::type_error(format!("'{}' object does not support item assignment", other.type_name())))
-        }
+        other => Err(Fault::type_error(format!("'{}' object does not support item assignment", other.type_name()))),
     }
 }
 
@@ -333,7 +329,10 @@ mod tests {
         assert_eq!(text(field(&Value::None, "x")), "TypeError: 'NoneType' object is not subscriptable");
         assert_eq!(text(field(&Value::list([]), "x")), "TypeError: list indices must be integers or slices, not str");
         assert_eq!(text(field(&Value::dict([]), "x")), "KeyError: 'x'");
-        assert_eq!(starts_with(&5.into(), "_").unwrap_err().to_string(), "AttributeError: 'int' object has no attribute 'startswith'");
+        assert_eq!(
+            starts_with(&5.into(), "_").unwrap_err().to_string(),
+            "AttributeError: 'int' object has no attribute 'startswith'"
+        );
         let dict = Dict::default();
         let wrong = update(&dict, &Value::list(["b".into()])).unwrap_err().to_string();
         assert_eq!(wrong, "ValueError: dictionary update sequence element #0 has length 1; 2 is required");

@@ -15,12 +15,7 @@ fn is_pattern(text: &str) -> bool {
 
 impl Graph {
     /// Adds the requisites of a chunk; a sentence if one names nothing.
-    pub(crate) fn add_requisites(
-        &mut self,
-        low: &Dict,
-        disabled: &[String],
-        budget: &Budget,
-    ) -> Res<Option<String>> {
+    pub(crate) fn add_requisites(&mut self, low: &Dict, disabled: &[String], budget: &Budget) -> Res<Option<String>> {
         if !Requisite::ALL.iter().any(|kind| python::has(low, kind.name())) {
             return Ok(None);
         }
@@ -56,14 +51,7 @@ impl Graph {
     }
 
     /// Adds the edges of one requisite; says whether it names anything.
-    fn add_dependency(
-        &mut self,
-        low: &Dict,
-        kind: Requisite,
-        module: &str,
-        name: &str,
-        budget: &Budget,
-    ) -> Res<bool> {
+    fn add_dependency(&mut self, low: &Dict, kind: Requisite, module: &str, name: &str, budget: &Budget) -> Res<bool> {
         let on_trial = low.get("__prereq__").is_some_and(|value| value.truthy());
         let node = self.node(&python::tag(low)?);
         let mut found: Vec<Vec<Node>> = Vec::new();

@@ -134,7 +134,9 @@ pub(super) fn number(state: &Dict, next: &mut i128) {
                 continue;
             }
             let says_order = |argument: &Value| match argument {
-                Value::Dict(argument) => argument.borrow().keys().next().is_some_and(|key| key.as_str() == Some("order")),
+                Value::Dict(argument) => {
+                    argument.borrow().keys().next().is_some_and(|key| key.as_str() == Some("order"))
+                }
                 _ => false,
             };
             if arguments.borrow().iter().any(says_order) {

@@ -217,7 +217,8 @@ impl Additions<'_> {
                 continue;
             }
             let name = python::first(&argument)?;
-            let is_salts = name.as_str().is_some_and(|name| keywords::is_never_used(name) || matches!(name, "name" | "names"));
+            let is_salts =
+                name.as_str().is_some_and(|name| keywords::is_never_used(name) || matches!(name, "name" | "names"));
             if !is_salts && !own.contains(&name) {
                 python::list_method(&more, "append")?.borrow_mut().push(argument.clone());
             }

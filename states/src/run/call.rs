@@ -21,34 +21,33 @@ pub(super) enum Called {
 impl Core<'_> {
     /// Calls the function of a chunk, as often as `retry` asks. The result is in Salt's form.
     pub(super) async fn call(&self, low: &Dict, running: &Dict) -> Res<Dict> {
-        let mut before: Option<(Dict, u64, u64)> = None;
-        let mut attempt = 1;
+        let mut earlier = Vec::new();
+        let mut took = 0.0;
+        let mut start_time = None;
         loop {
             let result = self.call_once(low, running).await?;
             let retry = low.get("retry").filter(|_| !python::has(low, "parallel") && python::has(&result, "__id__"));
-            let retry = retry.map(|retry| Retry::new(&retry, &self.budget.limits));
-            if let Some((earlier, seconds, number)) = before.take() {
-                let own = result::comment(&result);
-                result.set("comment", format!("{}\n{own}", Retry::attempt(number, &earlier)).into());
-                let duration = milliseconds(&result) + milliseconds(&earlier) + seconds_as_milliseconds(seconds);
-                result.set("duration", duration.into());
-                if number == 1 {
-                    result.set("start_time", earlier.get("start_time").unwrap_or_default());
-                }
-            }
-            let Some(retry) = retry else { return Ok(result) };
+            let Some(retry) = retry.map(|retry| Retry::new(&retry, &self.budget.limits)) else { return Ok(result) };
+            let own = result::comment(&result);
             if self.options.test {
-                let comment = result::comment(&result);
-                result.set("comment", format!("{comment}  {}", retry.would_be()).into());
+                result.set("comment", format!("{own}  {}", retry.would_be()).into());
                 return Ok(result);
             }
-            if retry.is_met(&result) || retry.attempts <= attempt {
+            took += milliseconds(&result);
+            let number = earlier.len() as u64 + 1;
+            if retry.is_met(&result) || retry.attempts <= number {
+                if let Some(start_time) = start_time {
+                    earlier.push(own);
+                    result.set("comment", earlier.join("\n").into());
+                    result.set("duration", took.into());
+                    result.set("start_time", start_time);
+                }
                 return Ok(result);
             }
-            let seconds = retry.interval();
-            self.request(Step::Sleep { seconds, splay: retry.splay }).await?;
-            before = Some((result, seconds, attempt));
-            attempt += 1;
+            earlier.push(Retry::attempt(number, &result));
+            start_time = start_time.or_else(|| result.get("start_time"));
+            self.request(Step::Sleep { seconds: retry.interval(), splay: retry.splay }).await?;
+            took += retry.interval_milliseconds();
         }
     }
 
@@ -280,9 +279,4 @@ fn mask(result: &Dict) -> Res<()> {
 
 fn milliseconds(result: &Dict) -> f64 {
     if let Some(Value::Float(n)) = result.get("duration") { n } else { 0.0 }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "bounded")]
-fn seconds_as_milliseconds(seconds: u64) -> f64 {
-    seconds as f64 * 1000.0
 }

@@ -29,16 +29,17 @@ enum Code {
 struct Said {
     result: bool,
     skip_watch: bool,
-    comment: String,
+    /// None until something was asked: Salt fails if nothing is.
+    comment: Option<String>,
 }
 
 impl Said {
     fn new() -> Self {
-        Self { result: false, skip_watch: false, comment: String::new() }
+        Self { result: false, skip_watch: false, comment: None }
     }
 
     fn say(&mut self, comment: &str, result: bool) {
-        comment.clone_into(&mut self.comment);
+        self.comment = Some(comment.to_owned());
         self.result = result;
         if result {
             self.skip_watch = true;
@@ -55,12 +56,13 @@ fn listed(value: &Value) -> Vec<Value> {
 }
 
 impl Verdict {
-    fn add(&mut self, said: Said) {
+    fn add(&mut self, said: Said) -> Result<(), Raised> {
         self.is_skipped |= said.result;
-        self.comments.push(said.comment);
+        self.comments.push(said.comment.ok_or_else(|| Raised("KeyError: 'comment'".to_owned()))?);
         if said.skip_watch {
             self.skip_watch = Some(true);
         }
+        Ok(())
     }
 
     /// Puts the verdict into a result.
@@ -81,16 +83,16 @@ impl Core<'_> {
         let options = self.command_options(low);
         for name in ["onlyif", "unless"] {
             if let Some(entries) = low.get(name) {
-                match self.conditions(name, &listed(&entries), &options, took).await? {
-                    Ok(said) => verdict.add(said),
-                    Err(raised) => return Ok(Err(raised)),
+                let said = self.conditions(name, &listed(&entries), &options, took).await?;
+                if let Err(raised) = said.and_then(|said| verdict.add(said)) {
+                    return Ok(Err(raised));
                 }
             }
         }
         if let Some(paths) = low.get("creates") {
-            match self.creates(&paths).await? {
-                Ok(said) => verdict.add(said),
-                Err(raised) => return Ok(Err(raised)),
+            let said = self.creates(&paths).await?;
+            if let Err(raised) = said.and_then(|said| verdict.add(said)) {
+                return Ok(Err(raised));
             }
         }
         Ok(Ok(verdict))
@@ -157,7 +159,7 @@ impl Core<'_> {
                 Value::Dict(entry) => {
                     if !python::has(entry, "fun") {
                         let shown = python::text(&entry.clone().into(), self.budget.limits.text);
-                        said.comment = format!("no `fun` argument in {kind}: {shown}");
+                        said.comment = Some(format!("no `fun` argument in {kind}: {shown}"));
                         return Ok(Ok(said));
                     }
                     match self.function(entry).await? {

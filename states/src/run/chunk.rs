@@ -36,7 +36,13 @@ impl Core<'_> {
                 }
             }
             Status::SkipReq => {
-                self.settle(&low, &tag, true, "State was not run because requisites were skipped by another state", running);
+                self.settle(
+                    &low,
+                    &tag,
+                    true,
+                    "State was not run because requisites were skipped by another state",
+                    running,
+                );
             }
             Status::SkipWatch if !is_trial => {
                 let result = self.call(&low, running).await?;

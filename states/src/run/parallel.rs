@@ -102,6 +102,7 @@ impl Core<'_> {
             return None;
         }
         if let Some(before) = entry.before.take() {
+            python::pop(result, "__parallel__");
             let own = result::comment(result);
             let attempt = entry.attempts - 1;
             let own = if own.is_empty() { own } else { Retry::attempt(attempt, result) };

@@ -85,10 +85,7 @@ impl Host for Memory {
 
     fn load(&self, saltenv: &str, path: &str) -> Result<Option<File>, String> {
         let text = self.files.get(saltenv).and_then(|files| files.get(path));
-        Ok(text.map(|text| File {
-            path: format!("/TMP/cache/files/{saltenv}/{path}"),
-            data: text.as_bytes().into(),
-        }))
+        Ok(text.map(|text| File { path: format!("/TMP/cache/files/{saltenv}/{path}"), data: text.as_bytes().into() }))
     }
 
     fn has_function(&self, _: &str) -> bool {
@@ -108,12 +105,12 @@ impl Host for Memory {
         (module == "test" && self.has_state(name)).then(|| match function {
             "configurable_test_state" => Parameters {
                 required: vec!["name".into()],
-                optional: ["changes", "result", "comment", "warnings", "allow_test_mode_failure"].map(Into::into).into(),
+                optional: ["changes", "result", "comment", "warnings", "allow_test_mode_failure"]
+                    .map(Into::into)
+                    .into(),
                 open: false,
             },
-            "mod_watch" => {
-                Parameters { required: vec!["name".into()], optional: vec!["sfun".into()], open: true }
-            }
+            "mod_watch" => Parameters { required: vec!["name".into()], optional: vec!["sfun".into()], open: true },
             "show_notification" => {
                 Parameters { required: vec!["name".into()], optional: vec!["text".into()], open: true }
             }

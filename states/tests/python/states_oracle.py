@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Stock Salt's answers about states, a line of JSON each; run it with the Python of a venv with salt==3008.3:
 
-    PYTHONHASHSEED=0 VENV/bin/python states_oracle.py trees    the compiles of trees.py: each form of them
-    PYTHONHASHSEED=0 VENV/bin/python states_oracle.py runs     the runs of runs.py
+    PYTHONHASHSEED=0 VENV/bin/python states_oracle.py trees [STEP]    the compiles of trees.py: each form of each STEPth
+    PYTHONHASHSEED=0 VENV/bin/python states_oracle.py runs [STEP]     the runs of runs.py
+    PYTHONHASHSEED=0 VENV/bin/python states_oracle.py states          the names of Salt's state functions
     VENV/bin/python states_oracle.py version                   Salt's line and Python's
 
 An answer is a value, {"errors": [...]}, or {"raises": "Class: text"}. Folders are /TMP."""
@@ -88,9 +89,9 @@ class Compiles:
         return {name: asked(self.tmp, fun) for name, fun in forms.items()}
 
 
-def compiles():
+def compiles(step):
     import trees
-    for name, options, files in trees.trees():
+    for name, options, files in list(trees.trees())[::step]:
         if not any(path == options.get('state_top', 'top.sls') for texts in files.values() for path in texts) and 'nothing.txt' not in files['base']:
             files['base']['top.sls'] = "base: {'*': [a]}\n"
         tmp = tempfile.mkdtemp()
@@ -110,9 +111,9 @@ def clean(ret):
     return ret
 
 
-def runs():
+def runs(step):
     import runs as r
-    for name, options, files in r.runs():
+    for name, options, files in list(r.runs())[::step]:
         tmp = tempfile.mkdtemp()
         opts = minion(tmp, options, files)
 
@@ -137,15 +138,15 @@ def names():
 
 
 def main():
-    what = sys.argv[1]
+    what, step = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 1
     if what == 'version':
         print(salt.version.__version__.split('.')[0], '%d.%d' % sys.version_info[:2])
     elif what == 'states':
         print(json.dumps(names()))
     elif what == 'trees':
-        compiles()
+        compiles(step)
     else:
-        runs()
+        runs(step)
 
 
 if __name__ == '__main__':

@@ -67,7 +67,8 @@ impl Formula {
         }
         let tests = ["test/salt/states", "test/salt"].iter().map(|part| folder.join(part)).filter(|path| path.is_dir());
         let others = list(self.answers.get("deps"));
-        let others: Vec<PathBuf> = others.iter().filter_map(|name| Some(setting.formulas.join(name.as_str()?))).collect();
+        let others: Vec<PathBuf> =
+            others.iter().filter_map(|name| Some(setting.formulas.join(name.as_str()?))).collect();
         std::iter::once(folder.clone()).chain(tests).chain(others).collect()
     }
 

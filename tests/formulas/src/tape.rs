@@ -25,7 +25,11 @@ pub struct Tape {
 fn key(name: &str, positional: &Json, keyword: &Json) -> String {
     let mut sorted: Vec<(&String, &Json)> = keyword.as_object().into_iter().flatten().collect();
     sorted.sort_by_key(|(name, _)| *name);
-    format!("{name}{}{}", canonical(positional), sorted.iter().map(|(k, v)| format!("{k}{}", canonical(v))).collect::<String>())
+    format!(
+        "{name}{}{}",
+        canonical(positional),
+        sorted.iter().map(|(k, v)| format!("{k}{}", canonical(v))).collect::<String>()
+    )
 }
 
 /// JSON with sorted keys.
@@ -51,8 +55,7 @@ impl Tape {
         let name = name.as_str().unwrap_or_default();
         let key = key(name, &json::encode(&get("args")), &json::encode(&get("kwargs")));
         let error = get("error");
-        let answer =
-            Answer { result: json::decode(&get("ret"), false), error: error.as_str().map(str::to_owned) };
+        let answer = Answer { result: json::decode(&get("ret"), false), error: error.as_str().map(str::to_owned) };
         self.answers.borrow_mut().entry(key).or_default().1.push(Rc::new(answer));
     }
 

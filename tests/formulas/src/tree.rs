@@ -99,7 +99,10 @@ impl Host for Tree {
             return answer;
         }
         *self.unanswered.borrow_mut().entry(name.to_owned()).or_default() += 1;
-        Err(CallError { refused: true, message: format!("{name} was not called by stock Salt with {positional:?} {keyword:?}") })
+        Err(CallError {
+            refused: true,
+            message: format!("{name} was not called by stock Salt with {positional:?} {keyword:?}"),
+        })
     }
 
     fn has_state(&self, name: &str) -> bool {
