@@ -1,8 +1,6 @@
 //! From high data to low chunks: a dict for each name of each state, in the order in which they run.
 
-use std::collections::HashSet;
-
-use brine_render::{Dict, Key, Value};
+use brine_render::{Dict, Key, Set, Value};
 
 use crate::fault::Res;
 use crate::graph::Graph;
@@ -74,7 +72,7 @@ pub(crate) fn compile(
 fn arguments_of(chunk: &Dict, id: &Value, arguments: &Value) -> Res<(Vec<Value>, Vec<Value>)> {
     let mut functions: Vec<Value> = Vec::new();
     let mut names = Vec::new();
-    let mut known: HashSet<Key> = HashSet::new();
+    let known = Set::default();
     for argument in python::iterate(arguments)? {
         match &argument {
             Value::Str(_) if !functions.contains(&argument) => functions.push(argument),
@@ -84,7 +82,7 @@ fn arguments_of(chunk: &Dict, id: &Value, arguments: &Value) -> Res<(Vec<Value>,
                         Some("names") => {
                             for one in python::iterate(&value)? {
                                 let is_new = match Key::new(one.clone()) {
-                                    Ok(key) => known.insert(key),
+                                    Ok(key) => known.borrow_mut().insert(key),
                                     Err(_) => !names.contains(&one),
                                 };
                                 if is_new {

@@ -125,8 +125,8 @@ impl Graph {
     pub(super) fn sorted(&self, cap: i128) -> Res<Option<Vec<Node>>> {
         let mut open: Vec<usize> = self.nodes.iter().map(|entry| entry.into.values().map(Vec::len).sum()).collect();
         let mut heap = BinaryHeap::new();
-        for node in 0..self.nodes.len() {
-            if open[node] == 0 {
+        for (node, count) in open.iter().enumerate() {
+            if *count == 0 {
                 heap.push(Reverse(self.place(node, cap)?));
             }
         }

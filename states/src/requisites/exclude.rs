@@ -1,7 +1,7 @@
 //! `exclude`: takes ids, or all ids of an SLS, out of the run.
 
-use brine_render::value::{Key, TextKey};
-use brine_render::{Dict, Value};
+use brine_render::value::TextKey;
+use brine_render::{Dict, Set, Value};
 
 use crate::fault::Res;
 use crate::limits::Budget;
@@ -42,8 +42,8 @@ pub(crate) fn exclude(high: &Dict, budget: &Budget) -> Res<()> {
             }
         }
     }
-    let excluded: std::collections::HashSet<Key> = ids.into_iter().collect();
-    high.borrow_mut().retain(|id, _| !excluded.contains(id));
+    let excluded: Set = ids.into_iter().collect();
+    high.borrow_mut().retain(|id, _| !excluded.borrow().contains(id));
     Ok(())
 }
 

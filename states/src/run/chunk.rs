@@ -16,6 +16,9 @@ use crate::python;
 /// requisites first, so there are few.
 const MAX_CHAIN: usize = 100;
 
+/// A future of its own on the heap: a chunk can run a chunk.
+type Boxed<'s, T> = Pin<Box<dyn Future<Output = Res<T>> + 's>>;
+
 /// The key by which a run learns within requisites that a failure ends it.
 const FAILED_HARD: &str = "__FAILHARD__";
 
@@ -166,7 +169,7 @@ impl Core<'_> {
         running: &'s Dict,
         tag: &'s str,
         depth: usize,
-    ) -> Pin<Box<dyn Future<Output = Res<(bool, bool)>> + 's>> {
+    ) -> Boxed<'s, (bool, bool)> {
         Box::pin(self.unmet(low, running, tag, depth))
     }
 

@@ -46,7 +46,7 @@ fn decode_text(text: &str) -> Option<Value> {
             let mut parts = value.split('-');
             let mut next = || parts.next()?.parse::<u16>().ok();
             let (year, month, day) = (next()?, next()?, next()?);
-            Value::Date(Date { year: year.into(), month: month.try_into().ok()?, day: day.try_into().ok()? })
+            Value::Date(Date { year, month: month.try_into().ok()?, day: day.try_into().ok()? })
         }
         _ => return None,
     })

@@ -15,10 +15,13 @@ struct Answer {
     error: Option<String>,
 }
 
+/// The answers to equal calls, and how many of them were given.
+type Calls = (usize, Vec<Rc<Answer>>);
+
 /// The calls of one case: for each function with its arguments, the answers in their order. The last answers again.
 #[derive(Default)]
 pub struct Tape {
-    answers: RefCell<HashMap<String, (usize, Vec<Rc<Answer>>)>>,
+    answers: RefCell<HashMap<String, Calls>>,
     used: RefCell<BTreeMap<String, usize>>,
 }
 
