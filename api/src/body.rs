@@ -88,7 +88,8 @@ pub fn parse(media: &str, bytes: &[u8]) -> Result<Value, Problem> {
                 return Ok(value::empty_map());
             }
             bound_json(bytes)?;
-            let json = serde_json::from_slice(&numbers::quoted(bytes)).map_err(|_| Problem::bad("Invalid JSON document"))?;
+            let json =
+                serde_json::from_slice(&numbers::quoted(bytes)).map_err(|_| Problem::bad("Invalid JSON document"))?;
             value::from_json(&json)
         }
         "application/x-yaml" | "text/yaml" => yaml::load(text()?).map_err(|_| Problem::bad("Invalid YAML document"))?,
@@ -184,7 +185,8 @@ mod tests {
         for (media, text) in [("", ""), ("application/json", ""), ("text/yaml", ""), ("application/json", "null")] {
             assert_eq!(read(media, text), Ok(json!({})), "{media} {text}");
         }
-        for (media, text) in [("text/plain", r#"{"jid": 20261124070448670000}"#), ("text/yaml", "jid: 20261124070448670000")]
+        for (media, text) in
+            [("text/plain", r#"{"jid": 20261124070448670000}"#), ("text/yaml", "jid: 20261124070448670000")]
         {
             assert_eq!(read(media, text), Ok(json!({"jid": "20261124070448670000"})), "{media}");
         }

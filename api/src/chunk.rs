@@ -162,7 +162,8 @@ impl Given {
             (Some(username), Some(password), Some(eauth)) => Some((username.to_owned(), password, eauth.to_owned())),
             _ => None,
         };
-        let seconds = map.get("token_expire").and_then(|expire| expire.as_f64().or_else(|| expire.text()?.parse().ok()));
+        let seconds =
+            map.get("token_expire").and_then(|expire| expire.as_f64().or_else(|| expire.text()?.parse().ok()));
         let expire = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
         Self { token, log_in, expire }
     }

@@ -139,7 +139,8 @@ fn cve_2020_25592_and_2021_25281_bad_credentials_start_nothing() {
     assert_eq!(send(&api, "POST", "/logout", &[("X-Auth-Token", &revoked)], &json!({})), 200);
     let unknown = "0123456789abcdef".repeat(4);
     // The test itself: with good ones, each of these is something else than 401.
-    for (method, path, place, body) in all_sent().filter(|(_, path, ..)| !["/logout", "/events", "/ws"].contains(path)) {
+    for (method, path, place, body) in all_sent().filter(|(_, path, ..)| !["/logout", "/events", "/ws"].contains(path))
+    {
         let status = match place {
             Place::Header => send(&api, method, path, &[("X-Auth-Token", &token)], &body),
             Place::Body => send(&api, method, path, &[], &with(&body, &json!({"token": token}))),

@@ -101,9 +101,11 @@ fn forms_in_and_out() {
         let reply = api.send("POST", "/", &[key, ("Content-Type", kind)], &body);
         assert_eq!((reply.status, reply.body.as_str()), (200, r#"{"return": [{"jerry": false}]}"#), "{kind}");
     }
-    for (accept, kind) in
-        [("*/*", "application/json"), ("application/json", "application/json"), ("application/x-yaml", "application/x-yaml")]
-    {
+    for (accept, kind) in [
+        ("*/*", "application/json"),
+        ("application/json", "application/json"),
+        ("application/x-yaml", "application/x-yaml"),
+    ] {
         let reply = api.send("GET", "/", &[("Accept", accept)], "");
         assert_eq!((reply.status, reply.header("content-type")), (200, Some(kind)), "{accept}");
     }
@@ -147,7 +149,10 @@ fn a_runner_is_waited_for_as_long_as_the_call_says() {
     let (status, took) = timed(&[("timeout", "0.5")]);
     assert!(status == 504 && took < Duration::from_millis(950), "{status} after {took:?}");
     assert_eq!(timed(&[("timeout", "600")]).0, 200);
-    assert_eq!(api.post("/", &[key], &json!({"client": "runner", "fun": "test.sleep", "s_time": 2, "timeout": 60})).status, 200);
+    assert_eq!(
+        api.post("/", &[key], &json!({"client": "runner", "fun": "test.sleep", "s_time": 2, "timeout": 60})).status,
+        200
+    );
     for bad in ["nope", "-5"] {
         assert_eq!(timed(&[("timeout", bad)]).0, 400, "{bad}");
     }
@@ -178,7 +183,8 @@ fn runs_without_a_session() {
 
 #[test]
 fn a_client_that_is_not_enabled_is_named() {
-    let api = Api::start_plain(&format!("external_auth: {{sharedsecret: {{admin: ['.*']}}}}\nsharedsecret: {PASSWORD}"));
+    let api =
+        Api::start_plain(&format!("external_auth: {{sharedsecret: {{admin: ['.*']}}}}\nsharedsecret: {PASSWORD}"));
     let reply = form(&api, "/run", &[], &[&PING[..], &CREDS].concat());
     let why = "Client disabled: 'local'. Add to 'netapi_enable_clients' master config option to enable";
     assert!(reply.status == 400 && reply.body.contains(why), "{reply:?}");

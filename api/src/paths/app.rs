@@ -66,7 +66,11 @@ pub async fn to_browsers(State(api): Shared, request: Request, next: Next) -> Re
     let is_own = [&api.app.path, &api.app.folder_path]
         .into_iter()
         .any(|own| path.strip_prefix(own.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')));
-    if is_own || STREAMS.contains(&path) || !matches!(*request.method(), Method::GET | Method::HEAD) || !wants_page(request.headers()) {
+    if is_own
+        || STREAMS.contains(&path)
+        || !matches!(*request.method(), Method::GET | Method::HEAD)
+        || !wants_page(request.headers())
+    {
         return next.run(request).await;
     }
     let Some(page) = page else { return console_page(State(api), request.headers().clone()).await };

@@ -78,9 +78,14 @@ fn curl_as_in_salts_documentation() {
 
     // Hooks, and events as the documentation's scripts read them.
     let (mut stream, mut lines) = follow(&api, &header);
-    let answer = curl(&api, "/hook/mycompany/build/success", &[&by_header[..], &["-d", "revision=aa22a3c4b2e7"]].concat());
+    let answer =
+        curl(&api, "/hook/mycompany/build/success", &[&by_header[..], &["-d", "revision=aa22a3c4b2e7"]].concat());
     assert_eq!(answer.json(), json!({"success": true}));
-    let answer = curl(&api, "", &[&by_header[..], &["-d", "client=local_async", "-d", "tgt=one", "-d", "fun=test.ping"]].concat());
+    let answer = curl(
+        &api,
+        "",
+        &[&by_header[..], &["-d", "client=local_async", "-d", "tgt=one", "-d", "fun=test.ping"]].concat(),
+    );
     let jid = answer.json()["return"][0]["jid"].as_str().expect("a jid").to_owned();
     let mut seen = String::new();
     while !seen.contains(&format!("tag: salt/job/{jid}/ret/one\n")) || !seen.ends_with("\n\n") {

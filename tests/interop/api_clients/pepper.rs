@@ -80,7 +80,8 @@ fn pepper_runs_functions() {
     }
     assert_eq!(ret(&pepper.result(&["-N", "web", "test.ping"]), "one"), json!(true));
     let batch = pepper.returns(&["--batch=1", "-L", "one,two", "test.ping"]);
-    let mut ids: Vec<&String> = batch.as_array().into_iter().flatten().filter_map(|one| one.as_object()?.keys().next()).collect();
+    let mut ids: Vec<&String> =
+        batch.as_array().into_iter().flatten().filter_map(|one| one.as_object()?.keys().next()).collect();
     ids.sort();
     assert_eq!(ids, ["one", "two"], "{batch}");
     let job = pepper.result(&["--client=local_async", "-L", "one,two", "test.echo", "later"]);
@@ -96,7 +97,8 @@ fn pepper_runs_functions() {
     let finger = pepper.result(&["--client=wheel", "key.finger", "match=one"]);
     let fingers = finger["data"]["return"]["minions"].as_object().expect("a map");
     assert_eq!(fingers.keys().collect::<Vec<_>>(), ["one"]);
-    let many = r#"[{"client": "local", "tgt": "one", "fun": "test.ping"}, {"client": "wheel", "fun": "minions.connected"}]"#;
+    let many =
+        r#"[{"client": "local", "tgt": "one", "fun": "test.ping"}, {"client": "wheel", "fun": "minions.connected"}]"#;
     let many = pepper.returns(&["--json", many]);
     assert_eq!((ret(&many[0], "one"), &many[1]["data"]["return"]), (json!(true), &json!(["one", "two"])), "{many}");
 }
