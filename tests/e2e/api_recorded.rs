@@ -1,5 +1,7 @@
 //! Events as Python's salt-api 3008.5 wrote them for the same calls (`api_events.txt`): a job, a call of the wheel, a run.
 
+use std::io::{Read as _, Write as _};
+
 use serde_json::{Value, json};
 
 use crate::api::Api;
@@ -81,6 +83,45 @@ fn events_are_written_as_by_salt() {
         let (_, ours) = ours.unwrap_or_else(|| panic!("no {tag}: {text}"));
         assert_eq!(*ours, data, "{tag}");
     }
+}
+
+/// Who waits for events is told now and then that the other end is there: 15 seconds after the last line.
+#[test]
+fn a_quiet_stream_has_comments() {
+    let api = Api::start();
+    let stream = Stream::of(&api, &api.log_in("joe"));
+    brine_kit::wait::wait_for("a comment", || stream.text().ends_with("retry: 400\n:\n\n").then_some(()));
+}
+
+/// A call that waits for returns goes on when the master comes back, and was sent once.
+#[test]
+fn a_call_outlives_the_master() {
+    let mut api = Api::start();
+    let token = api.log_in("admin");
+    let key = format!("X-Auth-Token: {token}");
+    let bus = api.master.events();
+    let call = json!({"client": "local", "tgt": "m1", "fun": "test.sleep", "arg": [3], "timeout": 60});
+    let (port, body) = (api.port, call.to_string());
+    let waiting = std::thread::spawn(move || {
+        let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).expect("salt-api listens");
+        let head = format!(
+            "POST / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{key}\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\n\r\n",
+            body.len()
+        );
+        stream.write_all((head + &body).as_bytes()).expect("a request");
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).expect("UTF-8");
+        reply
+    });
+    bus.wait("the job", |tag, data| tag.ends_with("/new") && data["fun"] == "test.sleep");
+    api.master.stop();
+    api.master.up();
+    let reply = waiting.join().expect("no panic");
+    assert!(reply.starts_with("HTTP/1.1 200 ") && reply.ends_with(r#"{"return": [{"m1": true}]}"#), "{reply}");
+    let jobs = api.post("/", &[("X-Auth-Token", &token)], &json!({"client": "runner", "fun": "jobs.list_jobs"})).json();
+    let jobs = jobs["return"][0].as_object().expect("a map").values();
+    assert_eq!(jobs.filter(|job| job["Function"] == "test.sleep").count(), 1);
 }
 
 /// The events that are whole.

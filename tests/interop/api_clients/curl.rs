@@ -1,10 +1,9 @@
 //! curl, as the documentation of Salt's salt-api calls it.
 
-use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 
-use brine_kit::process::{Output, run};
+use brine_kit::process::{Daemon, Output, run};
+use brine_kit::wait::wait_for;
 use serde_json::{Value, json};
 
 use super::{Api, PASSWORD, start};
@@ -77,7 +76,8 @@ fn curl_as_in_salts_documentation() {
     assert_eq!(public.trim(), accepted.trim());
 
     // Hooks, and events as the documentation's scripts read them.
-    let (mut stream, mut lines) = follow(&api, &header);
+    let file = api.master.path("events.txt");
+    let stream = follow(&api, &header, &file);
     let answer =
         curl(&api, "/hook/mycompany/build/success", &[&by_header[..], &["-d", "revision=aa22a3c4b2e7"]].concat());
     assert_eq!(answer.json(), json!({"success": true}));
@@ -87,15 +87,12 @@ fn curl_as_in_salts_documentation() {
         &[&by_header[..], &["-d", "client=local_async", "-d", "tgt=one", "-d", "fun=test.ping"]].concat(),
     );
     let jid = answer.json()["return"][0]["jid"].as_str().expect("a jid").to_owned();
-    let mut seen = String::new();
-    while !seen.contains(&format!("tag: salt/job/{jid}/ret/one\n")) || !seen.ends_with("\n\n") {
-        assert!(lines.read_line(&mut seen).expect("UTF-8") > 0, "the stream ended: {seen}");
-    }
-    stream.kill().expect("our own child");
-    stream.wait().expect("our own child");
+    let ret = format!("tag: salt/job/{jid}/ret/one\n");
+    wait_for("the event of the return", || {
+        stream.log_text().split_once(&ret).is_some_and(|(_, rest)| rest.contains("\n\n")).then_some(())
+    });
+    drop(stream);
     // Records between blank lines, fields by lines, the first one is the tag: Salt's own awk script.
-    let file = api.master.path("events.txt");
-    std::fs::write(&file, &seen).expect("our own folder");
     let script = r#"BEGIN{RS=""; FS="\n"} $1 ~ "salt/job/[0-9]+/ret/" { sub("data: ", "", $2); print $2 }"#;
     let printed = run(Path::new("awk"), &[script, &file.display().to_string()]).exits(0).stdout;
     let event: Value = serde_json::from_str(printed.lines().last().expect("an event")).expect("JSON");
@@ -107,18 +104,11 @@ fn curl_as_in_salts_documentation() {
     assert!(refused.stdout.ends_with("\n401"), "{refused:?}");
 }
 
-/// Follows the events until they have begun.
-fn follow(api: &Api, header: &str) -> (Child, BufReader<std::process::ChildStdout>) {
-    let mut stream = Command::new("curl")
-        .args(["-NsS", "--max-time", "60", "--cacert"])
-        .arg(&api.certificate)
-        .args(["-H", header, &format!("{}/events", api.url)])
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("curl is there");
-    let mut lines = BufReader::new(stream.stdout.take().expect("it is piped"));
-    let mut first = String::new();
-    lines.read_line(&mut first).expect("UTF-8");
-    assert_eq!(first, "retry: 400\n");
-    (stream, lines)
+/// Follows the events into a file. They have begun.
+fn follow(api: &Api, header: &str, file: &Path) -> Daemon {
+    let (certificate, url) = (api.certificate.display().to_string(), format!("{}/events", api.url));
+    let words = ["-NsS", "--max-time", "60", "--cacert", &certificate, "-H", header, &url];
+    let stream = Daemon::start(Path::new("curl"), &words, file);
+    wait_for("the stream to begin", || stream.log_text().starts_with("retry: 400\n").then_some(()));
+    stream
 }
