@@ -55,9 +55,10 @@ browser: setup
 modules: setup ## build the standard modules and the examples as components
 	BRINE_GUEST_RUSTC_DIR=$(TARGET)/guest-rustc PROFILE=$(PROFILE) SALT_MODULE=$(SALT_MODULE) tools/build-modules.sh $(MODULES)
 
-venv: setup ## install Python Salt, the peer of the interop tests
+venv: setup ## install Python Salt and pepper, the peers of the interop tests
 	@tools/setup.sh peers || echo "setup: no minisign or PostgreSQL here: the tests that need them do nothing" >&2
 	@tools/salt-venv.sh $(SALT_LINE) $(VENV)
+	@tools/pepper-venv.sh $(TARGET)/venv/pepper || echo "venv: no pepper here: the tests that need it do nothing" >&2
 
 # Only what tools/demo.sh starts and calls, beside each other in target/demo. One cargo call, so that every crate is compiled
 # once; the price is that this executor is linked with wasmtime's compiler, as the shipped one never is. The master is without its
@@ -101,6 +102,7 @@ programs: setup console
 
 # `make test` runs the same against the newest line only.
 interop: programs engines ## interop with Python Salt 3008, 3007 and 3006, as masters, minions and clients
+	@tools/pepper-venv.sh $(TARGET)/venv/pepper
 	@for line in $(INTEROP_LINES); do \
 	  echo "interop: Python Salt $$line"; \
 	  tools/salt-venv.sh $$line $(TARGET)/venv/salt-$$line && \
