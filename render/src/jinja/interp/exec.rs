@@ -217,7 +217,7 @@ impl Interp<'_> {
             }
             StmtKind::FromImport { template, names, context } => {
                 let name = self.eval(template, scope)?;
-                self.import_names(&name, names, *context, scope)
+                self.import_names(&name, names, *context, stmt.line, scope)
             }
             StmtKind::Extends(_) => Err(JinjaError::template("extends inside of another statement is not supported")),
             _ => Ok(()),

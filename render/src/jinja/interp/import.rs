@@ -33,7 +33,10 @@ impl Interp<'_> {
         }
         self.charge(source.text.len())?;
         self.take_steps(source.text.len())?;
-        let parsed = parser::parse(&source.text, Some(source.path.as_str().into()), self.settings)?;
+        let mut parsed = parser::parse(&source.text, Some(source.path.as_str().into()), self.settings)?;
+        if let Some(parsed) = Rc::get_mut(&mut parsed) {
+            parsed.name = Some(name.into());
+        }
         self.charge(parsed.size)?;
         self.templates.insert(name.to_owned(), parsed.clone());
         Ok(parsed)
@@ -153,15 +156,17 @@ impl Interp<'_> {
         name: &Value,
         names: &[(Name, Name)],
         context: bool,
+        line: u32,
         scope: &Rc<Scope>,
     ) -> Res<()> {
         let module = self.import(name, context, scope)?;
-        let shown = name.as_str().unwrap_or_default();
+        let shown = name.short_repr();
+        let within = self.template.name.as_deref().map(|name| format!(" in {}", Value::str(name).short_repr()));
+        let place = format!("line {line}{}", within.unwrap_or_default());
         for (name, alias) in names {
             let value = module.values.get(name).cloned().unwrap_or_else(|| {
                 Undefined::value(format!(
-                    "the template '{}' (imported on line LINE in TEMPLATE) does not export the requested name '{name}'",
-                    if module.name.is_empty() { shown } else { &module.name }
+                    "the template {shown} (imported on {place}) does not export the requested name '{name}'"
                 ))
             });
             scope.set(alias, value);

@@ -39,7 +39,7 @@ pub(super) fn parse(source: &str, file: Option<Name>, settings: &Settings) -> Re
         None => Ok(body),
     });
     match body {
-        Ok(body) => Ok(Rc::new(Template { file, source, size, body, blocks: parser.blocks })),
+        Ok(body) => Ok(Rc::new(Template { file, name: None, source, size, body, blocks: parser.blocks })),
         Err(error) => Err(error.locate(file.as_ref(), 1, &source)),
     }
 }
