@@ -134,7 +134,7 @@ async fn nothing_changes_in_test_mode() {
     // A probe: it looks where it can change nothing, or says why it cannot.
     for (script, expect) in [
         (format!("cat {rw}/file"), "Some(0): content"),
-        (format!("echo x > {rw}/file 2>/dev/null"), "Some(2): "),
+        (format!("{{ echo x > {rw}/file; }} 2>/dev/null"), "Some(2): "),
         (format!("rm -rf {rw} 2>/dev/null"), "Some(1): "),
     ] {
         let outcome = planned(&rig, "hostile.probe", vec![text(&script)]).await;
