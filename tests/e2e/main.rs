@@ -11,6 +11,7 @@ mod commands;
 mod completion;
 mod copies;
 mod daemons;
+mod facts;
 mod failures;
 mod job_store;
 mod keys;
