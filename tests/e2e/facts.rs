@@ -61,11 +61,9 @@ fn minions_read_each_others_mine() {
     assert_eq!(get(&["*", "alias"]), json!({"m1": "web"}));
     assert_eq!(get(&["role:web", "grains.get", "grain"]), json!({"m1": "m1"}));
     assert_eq!(get(&["m1", "alias,grains.get"]), json!({"alias": {"m1": "web"}, "grains.get": {"m1": "m1"}}));
-    for (args, why) in [
-        (&["*", "some"][..], "it is for m3 only"),
-        (&["*", "failing"], "it failed"),
-        (&["m2", "alias"], "m2 has none"),
-    ] {
+    for (args, why) in
+        [(&["*", "some"][..], "it is for m3 only"), (&["*", "failing"], "it failed"), (&["m2", "alias"], "m2 has none")]
+    {
         assert_eq!(get(args), json!({}), "{why}");
     }
     let valid = master.json("m1", &["mine.valid"]);
@@ -74,7 +72,10 @@ fn minions_read_each_others_mine() {
     assert_eq!(master.json("m2", &["mine.valid"]), json!(null));
     assert_eq!(master.json("m1", &["mine.send", "no.where"]), json!(false));
     // With `clear`, nothing else stays.
-    assert_eq!(master.json("m1", &["mine.update", "clear=True", "mine_functions={only: {mine_function: test.ping}}"]), json!(true));
+    assert_eq!(
+        master.json("m1", &["mine.update", "clear=True", "mine_functions={only: {mine_function: test.ping}}"]),
+        json!(true)
+    );
     assert_eq!((get(&["*", "only"]), get(&["*", "alias"])), (json!({"m1": true}), json!({})));
     assert_eq!(master.json("m1", &["mine.flush"]), json!(true));
     assert_eq!(get(&["*", "only"]), json!({}));

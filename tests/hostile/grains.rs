@@ -32,7 +32,9 @@ async fn findings(rig: &Rig) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn grains_of_a_hostile_module_are_left_out_and_said() {
-    let rig = Rig::start(&format!("  limits: {{wall: 20s, cpu: 10s, memory: 64MiB}}\n  modules:\n    hostile: {NOTHING}\n")).await;
+    let rig =
+        Rig::start(&format!("  limits: {{wall: 20s, cpu: 10s, memory: 64MiB}}\n  modules:\n    hostile: {NOTHING}\n"))
+            .await;
     rig.install("hostile", &hostile()).await;
     let os = grain(&rig, "os").await;
     collect(&rig, "").await;
@@ -72,7 +74,8 @@ async fn grains_of_a_hostile_module_are_left_out_and_said() {
 async fn a_function_for_the_mine_that_floods_is_left_out() {
     let rig = Rig::start(&format!("  {LIMITS}\n  modules:\n    hostile: {NOTHING}\n")).await;
     rig.install("hostile", &hostile()).await;
-    let functions = |name: &str, args: Vec<Value>| vec![("mine_functions".to_owned(), map([(name, Value::Array(args))]))];
+    let functions =
+        |name: &str, args: Vec<Value>| vec![("mine_functions".to_owned(), map([(name, Value::Array(args))]))];
     for (name, args) in [("hostile.flood", vec![Value::from(100 << 20)]), ("hostile.spin", vec![])] {
         rig.attack_with("mine.update", vec![], functions(name, args), WALL, &returns("true")).await;
     }
@@ -84,12 +87,17 @@ async fn a_function_for_the_mine_that_floods_is_left_out() {
 #[tokio::test(flavor = "multi_thread")]
 async fn static_grains_are_written_as_granted() {
     let granted = NOTHING.replace("static_grains: []", "static_grains: [role, \"app*\"]");
-    let rig = Rig::start(&format!("  modules:\n    hostile: {granted}\n    grains.setval: {{static_grains: [role]}}\n")).await;
+    let rig =
+        Rig::start(&format!("  modules:\n    hostile: {granted}\n    grains.setval: {{static_grains: [role]}}\n"))
+            .await;
     rig.install("hostile", &hostile()).await;
     let set = |name: &str| vec![text(name), text("web")];
     let refused = |module: &str, name: &str| -> Gets {
         let line = LINE.replace("hostile: {", &format!("{module}: {{"));
-        fails(format!("…module {} may not write the static grain {name}{line}static_grains: […{name}]…", module.split('.').next().unwrap()))
+        fails(format!(
+            "…module {} may not write the static grain {name}{line}static_grains: […{name}]…",
+            module.split('.').next().unwrap()
+        ))
     };
     for (fun, name, gets) in [
         ("hostile.set_grain", "role", returns("written")),
@@ -116,7 +124,13 @@ async fn static_grains_are_written_as_granted() {
     let elsewhere = rig.dir.join("elsewhere");
     std::fs::write(&elsewhere, "role: db\n").unwrap();
     std::os::unix::fs::symlink(&elsewhere, &file).unwrap();
-    rig.attack("hostile.set_grain", set("role"), AT_ONCE, &fails("…is a symbolic link, which the minion does not write through")).await;
+    rig.attack(
+        "hostile.set_grain",
+        set("role"),
+        AT_ONCE,
+        &fails("…is a symbolic link, which the minion does not write through"),
+    )
+    .await;
     std::fs::remove_file(&file).unwrap();
     std::fs::write(&file, "- a list\n").unwrap();
     rig.attack("hostile.set_grain", set("role"), AT_ONCE, &fails("…Unable to read existing grains file: …")).await;

@@ -9,8 +9,7 @@ use brine_kit::process::{Output, run};
 use brine_tests::salt::{Kind, Master, Minion, line};
 use serde_json::{Value, json};
 
-const CONFIG: &str =
-    "file_client: local\ngrains: {role: web, nest: {list: [a, {k: v}], n: 1}, void: null, 'odd:key|x': {y: 2}}\nlog_level: quiet";
+const CONFIG: &str = "file_client: local\ngrains: {role: web, nest: {list: [a, {k: v}], n: 1}, void: null, 'odd:key|x': {y: 2}}\nlog_level: quiet";
 
 /// The calls, as words of a command line.
 const CALLS: &[&[&str]] = &[

@@ -45,7 +45,9 @@ impl Perform<MineOp> for MinionBroker {
                 self.teller.tell(caller, map([("cmd", Value::from("_mine_flush")), ("id", id)])).await?;
                 return Ok(Value::from(true));
             }
-            MineOp::Get { tgt, tgt_type, names, by_name } => return self.mine_get(caller, &tgt, tgt_type, names, by_name).await,
+            MineOp::Get { tgt, tgt_type, names, by_name } => {
+                return self.mine_get(caller, &tgt, tgt_type, names, by_name).await;
+            }
         };
         match self.teller.tell(caller, load).await? {
             Value::Boolean(true) => Ok(Value::from(true)),

@@ -11,8 +11,8 @@ use brine_protocol::value::Value;
 use brine_zmtp::Backoff;
 
 use super::{
-    AuthOpts, EventOpts, GrainOpts, JobOpts, MasterAddress, MinionOpts, ModuleOpts, NetOpts, OptsError, ReturnOpts, SpoolLimits,
-    id,
+    AuthOpts, EventOpts, GrainOpts, JobOpts, MasterAddress, MinionOpts, ModuleOpts, NetOpts, OptsError, ReturnOpts,
+    SpoolLimits, id,
 };
 
 impl MinionOpts {

@@ -27,7 +27,9 @@ impl Blacklist {
     }
 
     fn has(&self, key: &str) -> bool {
-        self.0.iter().any(|name| fnmatch(&name.glob, key) || name.regex.as_ref().is_some_and(|regex| regex.matches(key)))
+        self.0
+            .iter()
+            .any(|name| fnmatch(&name.glob, key) || name.regex.as_ref().is_some_and(|regex| regex.matches(key)))
     }
 }
 
@@ -38,9 +40,14 @@ mod tests {
     #[test]
     fn names_are_globs_or_expressions() {
         let list = Blacklist::new(&["cpu*", "mem_.+", "os", "[", "ip_(gw|x)"].map(str::to_owned));
-        for (key, listed) in
-            [("cpu_flags", true), ("mem_total", true), ("mem_", false), ("os", true), ("osarch", false), ("ip_gw", true)]
-        {
+        for (key, listed) in [
+            ("cpu_flags", true),
+            ("mem_total", true),
+            ("mem_", false),
+            ("os", true),
+            ("osarch", false),
+            ("ip_gw", true),
+        ] {
             assert_eq!(list.has(key), listed, "{key}");
         }
         let mut entries = vec![(Value::from("os"), Value::Nil), (Value::from(1), Value::Nil)];

@@ -89,8 +89,8 @@ fn takes(sandbox: &Sandbox, name: &str) -> Option<bool> {
     let module = sandbox.describe(name)?;
     let function = module.info.functions.iter().find(|known| known.name == FUNCTION)?;
     let takes_host = function.params.iter().any(|p| *p.name == *FUNCTION && matches!(p.rest, Rest::No));
-    let others = function.params.iter().filter(|p| *p.name != *FUNCTION);
-    others.into_iter().all(|p| p.optional || !matches!(p.rest, Rest::No)).then_some(takes_host)
+    let mut others = function.params.iter().filter(|p| *p.name != *FUNCTION);
+    others.all(|p| p.optional || !matches!(p.rest, Rest::No)).then_some(takes_host)
 }
 
 fn job(id: &MinionId, master: Option<&str>, module: &str) -> JobContext {

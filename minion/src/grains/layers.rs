@@ -44,7 +44,9 @@ impl Layers {
                 return grains;
             }
             let left_out = if modules { "of modules" } else { "of the grains file and of the setting `grains`" };
-            error!("the grains take {bytes} bytes, more than the {MAX_GRAINS_BYTES} there may be; those {left_out} are left out");
+            error!(
+                "the grains take {bytes} bytes, more than the {MAX_GRAINS_BYTES} there may be; those {left_out} are left out"
+            );
         }
         self.host.clone().into_value()
     }
@@ -131,7 +133,8 @@ mod tests {
         assert_eq!(shallow.get("deep"), Some(&deep("b", 2)));
         assert!(!shallow.has("sandbox"), "before the sandbox runs, nothing is said of it");
         layers.walls = Some(list(["seccomp"]));
-        let merged = layers.combine(&opts(folder.path(), "grains_deep_merge: True\ngrains: {deep: {c: 3}, sandbox: x}\n"));
+        let merged =
+            layers.combine(&opts(folder.path(), "grains_deep_merge: True\ngrains: {deep: {c: 3}, sandbox: x}\n"));
         assert_eq!(merged.get("deep"), Some(&deep("c", 3)), "the setting replaces, as in Salt");
         assert_eq!(merged.get("sandbox"), Some(&list(["seccomp"])));
         let merged = layers.combine(&opts(folder.path(), "grains_deep_merge: True\n"));

@@ -62,7 +62,9 @@ mod tests {
 
     #[test]
     fn environments_come_from_the_call_else_from_the_configuration() {
-        let config = |text: &str| Config::from_yaml(&format!("id: a\n{text}"), Path::new("/etc/salt/minion"), Role::Minion).unwrap();
+        let config = |text: &str| {
+            Config::from_yaml(&format!("id: a\n{text}"), Path::new("/etc/salt/minion"), Role::Minion).unwrap()
+        };
         let asked = |text: &str, pillarenv: Option<&str>, saltenv: Option<&str>| {
             Wanted::for_job(&config(text), pillarenv.map(str::to_owned), saltenv.map(str::to_owned), None).pillarenv
         };

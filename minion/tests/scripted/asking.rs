@@ -355,12 +355,18 @@ async fn the_mine_is_read_and_written() {
     {
         assert_eq!(asked(get(names, by_name)).await, Ok(map([("web1", 7)])));
         let load = master.expect_request("_mine_get").await;
-        assert_eq!((load.get("fun"), load.get_text("tgt"), load.get_text("id")), (Some(&fun), Some("web*"), Some("m1")));
+        assert_eq!(
+            (load.get("fun"), load.get_text("tgt"), load.get_text("id")),
+            (Some(&fun), Some("web*"), Some("m1"))
+        );
     }
     let values = vec![("a".to_owned(), packed(&Value::from(1)).into()), ("b".to_owned(), packed(&Value::Nil).into())];
     assert_eq!(asked(MineOp::PublishAll { values, clear: true }).await, Ok(Value::from(true)));
     let load = master.expect_request("_mine").await;
-    assert_eq!((load.get_bool("clear"), load.get("data")), (Some(true), Some(&map([("a", Value::from(1)), ("b", Value::Nil)]))));
+    assert_eq!(
+        (load.get_bool("clear"), load.get("data")),
+        (Some(true), Some(&map([("a", Value::from(1)), ("b", Value::Nil)])))
+    );
     assert_eq!(asked(MineOp::Flush).await, Ok(Value::from(true)));
     master.expect_request("_mine_flush").await;
     for name in ["", "a,b", "a\nb"] {

@@ -96,12 +96,7 @@ impl Guest for Module {
         Ok(filter_by(&choice, found.as_ref())?.into())
     }
 
-    fn setval(
-        key: Data,
-        val: Data,
-        destructive: Option<bool>,
-        refresh_pillar: Option<bool>,
-    ) -> Result<Data, String> {
+    fn setval(key: Data, val: Data, destructive: Option<bool>, refresh_pillar: Option<bool>) -> Result<Data, String> {
         let key = key.name("the name of a grain")?;
         write(&[(key.clone(), val.value()?)], destructive == Some(true), refresh_pillar)?;
         Ok(Data::dict([(key.as_str(), val)]))

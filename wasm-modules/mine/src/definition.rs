@@ -133,7 +133,11 @@ mod tests {
         };
         assert_eq!(shown(Value::List(vec!["a".into()])), "['a']");
         assert_eq!(shown(Value::Dict(Vec::new())), "{}");
-        let alias = vec![Value::dict([("mine_function", "grains.get".into())]), "role".into(), Value::dict([("default", "x".into())])];
+        let alias = vec![
+            Value::dict([("mine_function", "grains.get".into())]),
+            "role".into(),
+            Value::dict([("default", "x".into())]),
+        ];
         assert_eq!(shown(Value::List(alias)), "{'grains.get': ['role', {'default': 'x'}]}");
         let allowed = Value::dict([("allow_tgt", "web*".into()), ("key", "role".into())]);
         assert_eq!(shown(allowed), "{'key': 'role'}");

@@ -61,7 +61,10 @@ impl Guest for Module {
             let data = match Definition::read(name.clone(), definition).and_then(called) {
                 Ok(data) if data.msgpack.len() <= VALUE_MAX => data,
                 Ok(data) => {
-                    left_out(&name, &format!("it has {} bytes, more than the {VALUE_MAX} there may be", data.msgpack.len()));
+                    left_out(
+                        &name,
+                        &format!("it has {} bytes, more than the {VALUE_MAX} there may be", data.msgpack.len()),
+                    );
                     continue;
                 }
                 Err(why) => {
@@ -83,12 +86,7 @@ impl Guest for Module {
         Ok(Some(true))
     }
 
-    fn get(
-        tgt: Data,
-        fun: Data,
-        tgt_type: Option<String>,
-        exclude_minion: Option<bool>,
-    ) -> Result<Data, String> {
+    fn get(tgt: Data, fun: Data, tgt_type: Option<String>, exclude_minion: Option<bool>) -> Result<Data, String> {
         let (names, by_name) = match fun.value()? {
             Value::Text(names) => definition::names(&names),
             Value::List(names) => (names.iter().map(Value::to_text).collect(), true),
@@ -119,7 +117,10 @@ impl Guest for Module {
             let shown = match Definition::read(name.clone(), definition.clone()) {
                 Ok(read) if is_function(&read.function) => read.shown(definition),
                 Ok(read) => {
-                    log::write(log::Level::Error, &format!("Function {} in mine_functions not available", read.function));
+                    log::write(
+                        log::Level::Error,
+                        &format!("Function {} in mine_functions not available", read.function),
+                    );
                     continue;
                 }
                 Err(why) => {

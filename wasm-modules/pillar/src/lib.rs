@@ -232,7 +232,8 @@ fn merged(default: Option<Value>, found: Option<&Value>, merge_lists: bool) -> R
             Ok(default)
         }
         (Some(Value::List(mut items)), Some(Value::List(more))) => {
-            let new: Vec<Value> = more.iter().filter(|item| !items.iter().any(|known| known.same(item))).cloned().collect();
+            let new: Vec<Value> =
+                more.iter().filter(|item| !items.iter().any(|known| known.same(item))).cloned().collect();
             items.extend(new);
             Ok(Value::List(items))
         }

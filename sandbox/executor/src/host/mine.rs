@@ -20,11 +20,7 @@ impl Host for Guest {
         Ok(self.ask("mine.publish", op).await?.map(drop))
     }
 
-    async fn publish_all(
-        &mut self,
-        values: Vec<(String, Data)>,
-        clear: bool,
-    ) -> wasmtime::Result<Result<(), String>> {
+    async fn publish_all(&mut self, values: Vec<(String, Data)>, clear: bool) -> wasmtime::Result<Result<(), String>> {
         for (name, data) in &values {
             if let Err(error) = msgpack::check(&data.msgpack) {
                 return Ok(Err(format!("{name:?} is not one MessagePack value: {error}")));

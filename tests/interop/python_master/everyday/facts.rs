@@ -120,10 +120,7 @@ fn as_salt_answers(master: &Master) {
         ("pillar.get", json!(["nothing", "default={a: 1}", "unmask=True"])),
         ("pillar.get", json!(["web", "default={tls: [c], more: 1}", "merge=True", "unmask=True"])),
         ("pillar.get", json!(["web", "default={tls: [c], more: 1}", "merge=True"])),
-        (
-            "pillar.get",
-            json!(["web", "default={tls: [c]}", "merge=True", "merge_nested_lists=True", "unmask=True"]),
-        ),
+        ("pillar.get", json!(["web", "default={tls: [c]}", "merge=True", "merge_nested_lists=True", "unmask=True"])),
         ("pillar.get", json!(["web:tls", "default=[a, c]", "merge=True", "unmask=True"])),
         ("pillar.get", json!(["known", "default={a: 1}", "merge=True", "unmask=True"])),
         ("pillar.get", json!(["known", "pillarenv=base", "unmask=True"])),
@@ -166,7 +163,8 @@ fn as_salt_answers(master: &Master) {
         ("mine.delete", json!(["test.arg"])),
         ("mine.flush", json!([])),
     ];
-    let made: Vec<Call> = table.iter().map(|(fun, arg)| call("brine1,python", fun, arg.clone()).tgt_type("list")).collect();
+    let made: Vec<Call> =
+        table.iter().map(|(fun, arg)| call("brine1,python", fun, arg.clone()).tgt_type("list")).collect();
     let answers = calls(master, &made);
     let wrong: Vec<String> = table
         .iter()
