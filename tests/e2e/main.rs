@@ -5,6 +5,7 @@ mod api_credentials;
 mod api_description;
 mod api_events;
 mod api_paths;
+mod api_remote;
 mod api_shapes;
 mod api_v1;
 mod commands;
