@@ -8,7 +8,7 @@ use brine_daemon::args::DaemonArgs;
 use brine_daemon::{ProcessError, trust};
 use brine_protocol::config::{Config, ConfigError, Role, settings};
 use brine_protocol::exit;
-use brine_protocol::ids::MinionId;
+use brine_protocol::nodes::node_name;
 use brine_protocol::target::Nodegroups;
 use brine_protocol::value::{Value, ValueExt as _};
 
@@ -97,7 +97,7 @@ pub enum SettingsError {
     #[error("api_master needs api_port as well, the port of that master for salt-api: set it in {}", .0.display())]
     NoPort(PathBuf),
     /// A name that cannot be one.
-    #[error("api_id: {0:?} cannot be a name: it is the name of a file on the master, as a minion's id is")]
+    #[error("{0:?} cannot be the name of this salt-api: set api_id, of letters, digits and . _ - between them")]
     Name(String),
     /// A path that cannot be one.
     #[error("rest_cherrypy: {0} must be a path of letters, digits and . _ - such as /{1}, and none of salt-api's own")]
@@ -160,7 +160,7 @@ fn remote(config: &Config) -> Result<Option<RemoteOpts>, SettingsError> {
         // The master's own name has such an end unless it is set.
         None => config.get(settings::ID)?.trim_end_matches("_master").to_owned(),
     };
-    if MinionId::new(&name).is_err() {
+    if node_name(&name).is_none() {
         return Err(SettingsError::Name(name));
     }
     Ok(Some(RemoteOpts {
@@ -262,7 +262,7 @@ mod tests {
         let read = |more: &str| read(&format!("rest_cherrypy: {{disable_ssl: True}}\n{more}"));
         assert_eq!(read("api_port: 4510").unwrap().remote, None, "the master's own port");
         assert!(matches!(read("api_master: salt"), Err(SettingsError::NoPort(_))));
-        assert!(matches!(read("api_master: salt\napi_port: 1\napi_id: ../x"), Err(SettingsError::Name(_))));
+        assert!(matches!(read("api_master: salt\napi_port: 1\napi_id: a*"), Err(SettingsError::Name(_))));
         let remote = read("api_master: '[::1]'\napi_port: 4510\nid: web_master").unwrap().remote.unwrap();
         assert_eq!((remote.host.as_str(), remote.port, remote.name.as_str()), ("::1", 4_510, "web"));
         let remote = read("api_master: salt\napi_port: 4510\napi_id: api1\napi_pki_dir: /x").unwrap().remote.unwrap();

@@ -98,7 +98,7 @@ impl Node {
         let key = PrivateKey::from_pem(pem).expect("a key");
         key.write_private(&folder.path().join("pki/api.pem")).expect("our own folder");
         let text = format!(
-            "root_dir: {dir}\nuser: root\napi_master: 127.0.0.1\napi_port: {at}\napi_id: {name}\napi_pki_dir: {dir}/pki\n\
+            "root_dir: {dir}\napi_master: 127.0.0.1\napi_port: {at}\napi_id: {name}\napi_pki_dir: {dir}/pki\n\
              api_logfile: {dir}/log\napi_pidfile: {dir}/pid\nnetapi_enable_clients: [local, local_async, wheel]\n\
              rest_cherrypy: {{host: 127.0.0.1, port: {port}, disable_ssl: True}}\n{more}\n"
         );
@@ -107,7 +107,7 @@ impl Node {
     }
 
     fn start(name: &str, pem: &str, at: u16, more: &str) -> Self {
-        let (folder, port) = Self::prepare(name, pem, at, more);
+        let (folder, port) = Self::prepare(name, pem, at, &format!("user: root\n{more}"));
         let daemon = Self::up(folder.path(), port);
         Self { daemon, name: name.to_owned(), port, folder }
     }
@@ -363,7 +363,7 @@ async fn strangers_get_nothing() {
     assert_eq!(ToNode::decode(&only), Ok(ToNode::Refused(Refusal::Pending)));
     assert!(!matches!(reader.next().await, Ok(Some(_))), "no more");
     // Requests before it says who it is, and names that are none.
-    for (n, first) in [(0, request), (0, join("../../etc/passwd")), (0, join("")), (0, join(&"x".repeat(5_000)))] {
+    for (n, first) in [(0, request), (0, join("../../etc/passwd")), (0, join("*")), (0, join("")), (0, join(&"x".repeat(5_000)))] {
         let mut stream = tls(port, "127.1.0.4", n).await;
         let _ = stream.write_all(&nodes::frame(&first.encode())).await;
         assert_eq!(said(&mut stream).await, b"");

@@ -22,6 +22,8 @@ use crate::requests::{NodeReply, node};
 
 /// Upper bound on the messages that wait to be written, of replies and of events each.
 const WAITING_MAX: usize = 64;
+/// Upper bound on the KiB of a connection's requests that wait for their replies.
+const KIB_MAX: u32 = 256 << 10;
 /// A node that reads nothing for this long is cut off.
 const STALL: Duration = Duration::from_secs(60);
 /// A node on another host that says nothing for this long has gone, or its network has. (One on this host ends its socket.)
@@ -85,6 +87,7 @@ async fn read(
     (requests, gone, seen): (&TaskTracker, &CancellationToken, &AtomicU64),
 ) -> io::Result<()> {
     let places = Arc::new(Semaphore::new(IN_FLIGHT_MAX));
+    let kib = Arc::new(Semaphore::new(KIB_MAX as usize));
     let under_way = UnderWay::default();
     let silence = if from.is_some() { SILENCE } else { Duration::MAX };
     loop {
@@ -95,7 +98,12 @@ async fn read(
         let command = match message {
             ToMaster::Request { id, address, until, payload } => {
                 // With all places taken, further requests wait in the socket.
-                let Ok(place) = Arc::clone(&places).acquire_owned().await else { return Ok(()) };
+                let size = u32::try_from(payload.len() >> 10).unwrap_or(KIB_MAX).min(KIB_MAX - 1) + 1;
+                let (Ok(place), Ok(bytes)) =
+                    (Arc::clone(&places).acquire_owned().await, Arc::clone(&kib).acquire_many_owned(size).await)
+                else {
+                    return Ok(());
+                };
                 if nodes.clock() > until {
                     // Its caller has been told that the master is away, and may have asked again.
                     if replies.send(ToNode::Late { id }).await.is_err() {
@@ -107,7 +115,7 @@ async fn read(
                 let gone = gone.child_token();
                 lock(&under_way).insert(id, gone.clone());
                 let (before, address) = (nodes.ring.head().seq, Address::behind_node(from, address));
-                let reply = NodeReply { id, before, address, replies: replies.clone(), gone, place };
+                let reply = NodeReply { id, before, address, replies: replies.clone(), gone, place: [place, bytes] };
                 let (nodes, under_way, tasks) = (Arc::clone(nodes), Arc::clone(&under_way), requests.clone());
                 requests.spawn(async move {
                     node::take(Arc::clone(&nodes.handlers), tasks, Bytes::from(payload), reply).await;

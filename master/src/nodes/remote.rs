@@ -176,7 +176,7 @@ async fn join(acceptor: &Acceptor, stream: TcpStream) -> io::Result<Joined> {
     let Ok(ToMaster::Join { version, name }) = ToMaster::decode(&first) else {
         return Err(wrong("it does not say who it is"));
     };
-    let name = MinionId::new(&name).map_err(|_| wrong("its name is none"))?;
+    let name = nodes::node_name(&name).ok_or_else(|| wrong("its name is none"))?;
     Ok(Joined { name, key, version, reader, writer })
 }
 
@@ -193,6 +193,7 @@ fn admit<'a>(
     let handlers = &nodes.handlers;
     let standing = keys.judge(name, key, Address::Network(address).origin());
     let line = |outcome| AuditLine::new("node", outcome).put("id", name.as_str()).put("address", address.to_string());
+    let mut is_news = true;
     let why = match standing {
         Ok(NodeStanding::Accepted) if *version != nodes::VERSION => Refusal::Version,
         Ok(NodeStanding::Accepted) => match connected.enter(name) {
@@ -203,6 +204,8 @@ fn admit<'a>(
             None => Refusal::Many,
         },
         Ok(NodeStanding::Pending { is_new }) => {
+            // It tries again every few seconds.
+            is_news = is_new;
             if is_new {
                 let finger = key.fingerprint();
                 let text = format!(
@@ -222,7 +225,9 @@ fn admit<'a>(
             Refusal::Pending
         }
     };
-    handlers.admission.audit.stranger(line("refused").put("why", why.to_string()));
+    if is_news {
+        handlers.admission.audit.stranger(line("refused").put("why", why.to_string()));
+    }
     if why != Refusal::Pending {
         refuse(nodes, peer, &format!("{name}: {why}"));
     }

@@ -20,6 +20,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use crate::ids::MinionId;
 use crate::msgpack::{self, Limits};
 use crate::secret::Secret;
 use crate::value::{Value, ValueExt as _};
@@ -204,6 +205,20 @@ impl fmt::Display for Refusal {
             Self::Version => "the master speaks another version",
         })
     }
+}
+
+/// Upper bound on the bytes of a node's name.
+const NAME_MAX: usize = 253;
+
+/// Checks the name of a node: letters, digits, and `.`, `_`, `-` between them. It is stricter than a minion's id, because operators copy
+/// it out of logs into commands, and strangers choose it.
+pub fn node_name(text: &str) -> Option<MinionId> {
+    let is_end = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric());
+    let is_good = text.len() <= NAME_MAX
+        && is_end(text.bytes().next())
+        && is_end(text.bytes().next_back())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
+    MinionId::new(text).ok().filter(|_| is_good)
 }
 
 /// A message that is none.
@@ -412,6 +427,17 @@ mod tests {
         }
         for why in Refusal::ALL {
             assert_eq!(ToNode::decode(&ToNode::Refused(why).encode()), Ok(ToNode::Refused(why)));
+        }
+    }
+
+    #[test]
+    fn names_are_for_people_and_shells() {
+        for good in ["api1", "a", "api-1.example.com", "API_2"] {
+            assert_eq!(node_name(good).map(MinionId::into_string).as_deref(), Some(good));
+        }
+        let long = "x".repeat(NAME_MAX + 1);
+        for wrong in ["", "*", "-a", "a*", "a b", "a;b", "$(x)", "a/b", "../x", ".x", "a.", "ä", "a\n", &long] {
+            assert_eq!(node_name(wrong), None, "{wrong}");
         }
     }
 
