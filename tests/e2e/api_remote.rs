@@ -363,7 +363,9 @@ async fn strangers_get_nothing() {
     assert_eq!(ToNode::decode(&only), Ok(ToNode::Refused(Refusal::Pending)));
     assert!(!matches!(reader.next().await, Ok(Some(_))), "no more");
     // Requests before it says who it is, and names that are none.
-    for (n, first) in [(0, request), (0, join("../../etc/passwd")), (0, join("*")), (0, join("")), (0, join(&"x".repeat(5_000)))] {
+    for (n, first) in
+        [(0, request), (0, join("../../etc/passwd")), (0, join("*")), (0, join("")), (0, join(&"x".repeat(5_000)))]
+    {
         let mut stream = tls(port, "127.1.0.4", n).await;
         let _ = stream.write_all(&nodes::frame(&first.encode())).await;
         assert_eq!(said(&mut stream).await, b"");

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use brine_protocol::nodes::{self, ALIVE_EVERY, FrameReader, IN_FLIGHT_MAX, ToMaster, ToNode};
+use brine_protocol::nodes::{self, ALIVE_EVERY, FrameReader, IN_FLIGHT_MAX, STREAMS_MAX, ToMaster, ToNode};
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, BufWriter};
 use tokio::sync::{Semaphore, mpsc};
@@ -55,7 +55,8 @@ pub(super) async fn serve(
     }
     let (replies, of_requests) = mpsc::channel(WAITING_MAX);
     let (events, of_streams) = mpsc::channel(WAITING_MAX);
-    let (commands, asked) = mpsc::channel(WAITING_MAX);
+    // As many as there may be streams: while many are opened anew, requests are read all the same.
+    let (commands, asked) = mpsc::channel(STREAMS_MAX);
     let hello = ToNode::Hello { version: nodes::VERSION, at: nodes.ring.head(), now: nodes.clock() };
     // The largest number that has been read.
     let seen = AtomicU64::new(0);
