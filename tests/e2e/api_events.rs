@@ -24,7 +24,7 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    fn open(api: &Api, headers: &[(&str, &str)]) -> Self {
+    pub(super) fn open(api: &Api, headers: &[(&str, &str)]) -> Self {
         Self::at(api.port, headers)
     }
 
@@ -50,7 +50,7 @@ impl Stream {
         stream
     }
 
-    fn of(api: &Api, token: &str) -> Self {
+    pub(super) fn of(api: &Api, token: &str) -> Self {
         Self::open(api, &[("X-Auth-Token", token)])
     }
 
@@ -68,7 +68,7 @@ impl Stream {
         self.text.lock().expect("no panic").clone()
     }
 
-    fn leave(self) -> String {
+    pub(super) fn leave(self) -> String {
         self.socket.shutdown(std::net::Shutdown::Both).expect("it was open");
         self.end()
     }
@@ -221,7 +221,7 @@ fn a_stream_resumes_without_loss_and_goes_on_after_a_restart() {
         text.split("brine/events/lost").last().expect("text").contains("/ret/m1").then_some(())
     });
     let text = stream.text();
-    let lost = text.lines().filter(|line| line.contains("\"lost\":null")).count();
+    let lost = text.lines().filter(|line| line.contains("\"lost\": null")).count();
     assert_eq!(lost, 1, "one start of the master, one note: {text}");
 }
 
