@@ -8,7 +8,7 @@
 //! - `guests`   components as text, for attacks that need raw WebAssembly
 //! - `engine`   attacks on the engine · `compiler`, `cache`: before the module runs
 //! - `plan`     jobs with `test=True` change nothing
-//! - `process`, `files`, `network`, `functions`, `asks`: one interface each · `words`: output of modules
+//! - `process`, `files`, `network`, `functions`, `grains`, `asks`: one interface each · `words`: output of modules
 //! - `limits`   each resource up to its limit
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
@@ -19,6 +19,7 @@ mod compiler;
 mod engine;
 mod files;
 mod functions;
+mod grains;
 mod guests;
 mod limits;
 mod network;

@@ -40,6 +40,7 @@ mod programs;
 mod progress;
 mod reach;
 mod rules;
+mod static_grains;
 mod trees;
 mod written;
 
@@ -71,6 +72,7 @@ pub use process::ProcessRun;
 pub use programs::{Host, PROGRAM_FOLDERS, ProcessGrant, Program};
 pub use reach::check_host;
 pub use rules::{NetworkRule, read_rule, rule_text};
+pub use static_grains::WALLS;
 pub use trees::{Access, Tree, innermost};
 pub use written::{yaml_list, yaml_text};
 
@@ -82,6 +84,7 @@ macro_rules! each_capability {
     ($then:ident) => {
         $then! {
             Grains in grains: Grains(GrainsOp);
+            StaticGrains in static_grains: StaticGrains(StaticGrainsOp);
             Config in config: Config(ConfigOp);
             Modules in modules: Modules(ModulesOp);
             Jobs in jobs: Jobs(JobsOp);

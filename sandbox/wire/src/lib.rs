@@ -28,4 +28,4 @@ pub use brine_capabilities::{
 pub use serde_bytes::ByteBuf;
 
 /// The version of this protocol. `Ready` carries it, and the minion refuses an executor with another version.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
