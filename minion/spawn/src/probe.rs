@@ -223,6 +223,7 @@ fn filters() -> Result<[BpfProgram; 2], String> {
     Ok([filter(refused, libc::EPERM)?, filter(missing, libc::ENOSYS)?])
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "the form that map_err takes")]
 fn text(error: seccompiler::BackendError) -> String {
     error.to_string()
 }

@@ -120,6 +120,9 @@ impl Operation for MineOp {
         let what = match self {
             Self::Publish { name, .. } => format!("publish {name} to the mine"),
             Self::Delete { name } => format!("delete {name} from the mine"),
+            Self::PublishAll { .. } => "publish values to the mine".to_owned(),
+            Self::Flush => "delete all that this minion has in the mine".to_owned(),
+            get @ Self::Get { .. } => return Planned::Look(get),
         };
         Planned::Done(what, Answer::True)
     }

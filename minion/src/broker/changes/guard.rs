@@ -107,7 +107,7 @@ impl Guard {
     }
 
     pub(super) fn not_the_kernels(&self, dir: impl AsFd) -> Result<(), Failure> {
-        #[expect(clippy::cast_sign_loss, clippy::unnecessary_cast, reason = "a magic number of 32 bits")]
+        #[allow(clippy::cast_sign_loss, clippy::unnecessary_cast, reason = "a magic number of 32 bits")]
         let kind = rustix::fs::fstatfs(dir)?.f_type as u64 & 0xffff_ffff;
         if KERNELS.contains(&kind) {
             return Err(Failure::Denied(

@@ -229,13 +229,13 @@ impl Task {
 /// Adds the names of owner and group.
 async fn name(users: &Users, entry: Option<&mut Entry>) -> Result<(), HostError> {
     if let Some(entry) = entry {
-        entry.user = text(users.answer(UsersOp::UserName { uid: entry.uid }).await?);
-        entry.group = text(users.answer(UsersOp::GroupName { gid: entry.gid }).await?);
+        entry.user = text(&users.answer(UsersOp::UserName { uid: entry.uid }).await?);
+        entry.group = text(&users.answer(UsersOp::GroupName { gid: entry.gid }).await?);
     }
     Ok(())
 }
 
-fn text(value: Value) -> Option<String> {
+fn text(value: &Value) -> Option<String> {
     value.as_str().map(str::to_owned)
 }
 

@@ -13,6 +13,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
 use super::Task;
+use super::entry::unsigned;
 use super::failure::Failure;
 
 /// Upper bound on the links on the way, as in the kernel.
@@ -62,7 +63,7 @@ impl Task {
         let Some(place) = self.walk(path, follow)? else { return Ok(None) };
         self.host.guard.admit(&place.dir, Path::new(&place.real))?;
         if let Some(stat) = place.stat()? {
-            self.host.guard.admit_entry((stat.st_dev, stat.st_ino), stat.st_nlink as u64, Path::new(&place.real))?;
+            self.host.guard.admit_entry((stat.st_dev, stat.st_ino), unsigned(stat.st_nlink), Path::new(&place.real))?;
         }
         Ok(Some(place))
     }
@@ -82,7 +83,7 @@ impl Task {
         let guard = &self.host.guard;
         let around = guard.admit(&place.dir, real)?;
         if let Some(stat) = place.stat()? {
-            guard.admit_entry((stat.st_dev, stat.st_ino), stat.st_nlink as u64, real)?;
+            guard.admit_entry((stat.st_dev, stat.st_ino), unsigned(stat.st_nlink), real)?;
         }
         if moves && guard.is_around(real) {
             return Err(Failure::Denied(format!("{} has folders of this minion in it", place.real)));
