@@ -37,6 +37,7 @@ mod programs;
 mod progress;
 mod reach;
 mod rules;
+mod states;
 mod written;
 
 /// Imports for the declarations of capabilities.
@@ -65,6 +66,7 @@ pub use process::ProcessRun;
 pub use programs::{Host, PROGRAM_FOLDERS, ProcessGrant, Program};
 pub use reach::check_host;
 pub use rules::{NetworkRule, read_rule, rule_text};
+pub use states::Chunk;
 pub use written::{yaml_list, yaml_text};
 
 /// Registers the capabilities: calls the macro `$then` with one row for each, in the order in which owners see them. A
@@ -89,6 +91,7 @@ macro_rules! each_capability {
             Events in events: Events(EventsOp);
             Mine in mine: Mine(MineOp);
             Progress in progress: Progress(ProgressOp);
+            States in states: States(StatesOp);
         }
     };
 }

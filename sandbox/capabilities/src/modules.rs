@@ -3,7 +3,7 @@
 use crate::prelude::*;
 
 pub(crate) const DECLARATION: Declaration = Declaration {
-    standard: &[("sys", Standard::All), ("saltutil", Standard::All)],
+    standard: &[("sys", Standard::All), ("state", Standard::All), ("saltutil", Standard::All)],
     ..Declaration::new(
         "modules",
         "list, describe and refresh modules, have grains and pillar refreshed",
@@ -23,6 +23,12 @@ pub enum ModulesOp {
     /// Returns a map with the fields of WIT's `module` record (parameters are maps of name, type, optional and rest),
     /// or nil.
     Describe {
+        /// The module.
+        name: String,
+    },
+    /// Returns an array of a module's states, with the fields of WIT's `function` record; empty if there is no such
+    /// module.
+    States {
         /// The module.
         name: String,
     },
@@ -46,7 +52,7 @@ impl Operation for ModulesOp {
     fn size(&self) -> Size {
         match self {
             Self::Names | Self::RefreshFacts { .. } => Size::default(),
-            Self::Describe { name } => Size::names(name.len()),
+            Self::Describe { name } | Self::States { name } => Size::names(name.len()),
             Self::Sync { saltenv } => Size::names(Size::list(saltenv.as_deref().unwrap_or_default())),
         }
     }
@@ -54,7 +60,7 @@ impl Operation for ModulesOp {
     fn check(self, _: &Asker<'_>, _: &Grants) -> Result<Self, Refusal> {
         match &self {
             Self::Names | Self::RefreshFacts { .. } => {}
-            Self::Describe { name } => forms::module(name)?,
+            Self::Describe { name } | Self::States { name } => forms::module(name)?,
             Self::Sync { saltenv } => {
                 let environments = saltenv.as_deref().unwrap_or_default();
                 if environments.len() > MAX_ENVIRONMENTS {
