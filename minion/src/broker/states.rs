@@ -67,7 +67,8 @@ impl MinionBroker {
             }
             Err(_) => Value::Nil,
         };
-        Ok(map([("minion", self.opts.config.shown_with(&[])), ("master", master)]))
+        let time = Value::from(Clock::start().start_time());
+        Ok(map([("minion", self.opts.config.shown_with(&[])), ("master", master), ("time", time)]))
     }
 
     fn chunk(&self, chunk: Chunk) -> Result<(Chunk, Vec<(Value, Value)>), HostError> {

@@ -17,7 +17,7 @@ impl Clock {
     }
 
     /// Python's `time.isoformat()`, in local time.
-    pub(super) fn start_time(&self) -> String {
+    pub(crate) fn start_time(&self) -> String {
         let seconds = self.wall.strftime("%H:%M:%S").to_string();
         match self.wall.subsec_nanosecond() / 1_000 {
             0 => seconds,
