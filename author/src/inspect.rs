@@ -123,8 +123,7 @@ fn as_json(module: &Module, signatures: Result<Option<&[Block]>, &Failure>) -> V
         Ok(blocks) => blocks.unwrap_or_default().iter().map(signature_json).collect(),
         Err(error) => json!({ "error": error.to_string() }),
     };
-    let functions: Vec<Value> =
-        module.info.all().map(|function| function_json(&module.name, function)).collect();
+    let functions: Vec<Value> = module.info.all().map(|function| function_json(&module.name, function)).collect();
     json!({
         "name": module.name,
         "version": module.info.version,

@@ -56,7 +56,7 @@ fn calls_give_what_stock_salt_gives() {
         if ours != theirs {
             return Some(format!("{name} {} {}\nsalt {theirs}\nours {ours}", case["args"], case["kwargs"]));
         }
-        let after = (repr(&Value::list(args.clone())), repr(&Value::Dict(kwargs)));
+        let after = (repr(&Value::list(args)), repr(&Value::Dict(kwargs)));
         let expect = match case["after"].as_array() {
             Some(after) => (after[0].as_str().unwrap().to_owned(), after[1].as_str().unwrap().to_owned()),
             None => (repr(&plain(&case["args"])), repr(&plain(&case["kwargs"]))),

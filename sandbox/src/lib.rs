@@ -80,7 +80,9 @@ pub use brine_capabilities::{
     PROGRAM_FOLDERS, ProcessGrant, ProcessRun, Program, each_capability,
 };
 pub use brine_component::{Function, ModuleInfo, Param, Rest, signature, state_function};
-pub use brine_sandbox_wire::{ByteBuf, FailKind, HostError, JobContext, Limits, LogLevel, Sha256Hex, StateContext, Usage};
+pub use brine_sandbox_wire::{
+    ByteBuf, FailKind, HostError, JobContext, Limits, LogLevel, Sha256Hex, StateContext, Usage,
+};
 pub use examine::{CompileCost, examine};
 pub use kernel::admission::Concurrency;
 pub use kernel::broker::{Broker, Caller, Remedy, check, check_host};

@@ -194,7 +194,8 @@ fn find<'a>(store: &Store, fun: &'a str, kind: Kind) -> Result<(Arc<Entry>, &'a 
         return Ok((entry, function, number));
     }
     if kind == Kind::State {
-        let names = few(info.states.iter().filter_map(brine_component::Function::state).collect::<Vec<_>>().into_iter());
+        let names =
+            few(info.states.iter().filter_map(brine_component::Function::state).collect::<Vec<_>>().into_iter());
         return Err(format!("{} is not available. States of {module}: {names}.", quoted(fun)));
     }
     let functions = &info.functions;

@@ -34,8 +34,7 @@ fn sync_modules_tells_what_changed() {
         modules,
         json!([
             "cmd", "config", "cp", "disk", "file", "grains", "hello", "mine", "pillar", "saltutil", "sandbox", "state",
-            "sys",
-            "test"
+            "sys", "test"
         ])
     );
 }

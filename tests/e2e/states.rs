@@ -150,7 +150,8 @@ fn a_state_has_grants_of_its_own() {
     assert_eq!(show["has"]["runs.states.secret"]["pillar"], json!("any"), "{show}");
     assert_eq!(show["has"]["all"].get("pillar"), None, "{show}");
     // The line for a state grants its functions nothing.
-    let (state, function, _) = secret(&format!("    runs: {{states: any, pillar: any}}\n    runs.states: {{{refused}}}"));
+    let (state, function, _) =
+        secret(&format!("    runs: {{states: any, pillar: any}}\n    runs.states: {{{refused}}}"));
     assert!(comment(&state).contains("runs.states: {"), "{state}");
     assert!(function.is_object(), "{function}");
     let (state, ..) = secret(&format!("    runs: {{states: any, pillar: any}}\n    runs.states.secret: {{{refused}}}"));
@@ -172,7 +173,8 @@ fn states_are_run_where_the_owner_said() {
 fn several_states_run_at_once() {
     let (master, _minion) = pair(GRANTED);
     let value = master.json("web1", &["runs.together", "test.nop", "20"]);
-    let mut numbers: Vec<u64> = value.as_array().unwrap_or_else(|| panic!("{value}")).iter().filter_map(Value::as_u64).collect();
+    let mut numbers: Vec<u64> =
+        value.as_array().unwrap_or_else(|| panic!("{value}")).iter().filter_map(Value::as_u64).collect();
     numbers.sort_unstable();
     assert_eq!(numbers, (0..20).collect::<Vec<_>>());
     // A state that is not waited for ends with its job.

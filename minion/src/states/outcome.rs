@@ -169,6 +169,8 @@ mod tests {
         let [(_, first), (tag, last)] = value.entries().unwrap() else { panic!("{value}") };
         assert_eq!((first, tag.text()), (&one, Some("state_|-run_|-state.apply_|-cut_off")));
         assert_eq!(last.get_i64("__run_num__"), Some(5));
-        assert!(last.get_text("comment").unwrap().starts_with("The run was cut off: it was killed. 1 state had its result"));
+        assert!(
+            last.get_text("comment").unwrap().starts_with("The run was cut off: it was killed. 1 state had its result")
+        );
     }
 }

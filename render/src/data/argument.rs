@@ -53,7 +53,7 @@ mod tests {
     fn words_are_yaml_with_exceptions() {
         let cases = [
             ("1_000", "'1_000'"),
-            ("0644", "420"),
+            ("0644", "644"),
             ("1", "1"),
             ("yes", "True"),
             ("true", "True"),

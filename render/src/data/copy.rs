@@ -33,19 +33,11 @@ pub fn deep_copy(value: &Value, budget: &Budget) -> Result<Value, CallError> {
     copy(value, Kind::Deep, budget)
 }
 
-/// A copy in which each dict is Python's plain one, and each tuple a list.
+/// A copy in which each dict is a plain one of Python, as what came from a master is: changes in it change nothing else.
 ///
 /// # Errors
 /// As [`deep_copy`].
 pub fn plain(value: &Value, budget: &Budget) -> Result<Value, CallError> {
-    copy(value, Kind::Plain, budget)
-}
-
-/// What is seen of a value of the pillar: a copy, so that changes in it do not change the pillar.
-///
-/// # Errors
-/// As [`deep_copy`].
-pub fn expose(value: &Value, budget: &Budget) -> Result<Value, CallError> {
     copy(value, Kind::Plain, budget)
 }
 

@@ -21,7 +21,7 @@ mod traverse;
 
 pub use argument::argument;
 pub use budget::Budget;
-pub use copy::{deep_copy, expose, mask, plain};
+pub use copy::{deep_copy, mask, plain};
 pub use error::CallError;
 pub use traverse::{integer, traverse};
 

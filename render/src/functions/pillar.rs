@@ -3,7 +3,7 @@
 use super::call::{Call, Row};
 use super::{Answer, Level, filter};
 use crate::data::merge::{How, update};
-use crate::data::{CallError, deep_copy, expose, mask, text, traverse};
+use crate::data::{CallError, deep_copy, mask, plain, text, traverse};
 use crate::value::{Dict, Key, Value};
 
 /// What makes `pillar.items` and the like compile another pillar.
@@ -34,7 +34,11 @@ fn pillar(call: &Call<'_>) -> Value {
 fn shown(call: &Call<'_>, value: &Value, masked: bool) -> Answer {
     let masked = call.given("unmask").map_or(masked, |unmask| !unmask.truthy());
     let budget = &call.surroundings.budget;
-    if masked { mask(value, budget) } else { expose(value, budget) }
+    match masked {
+        true => mask(value, budget),
+        false if call.surroundings.is_remote => plain(value, budget),
+        false => Ok(value.clone()),
+    }
 }
 
 fn get(call: &Call<'_>) -> Answer {
@@ -52,7 +56,8 @@ fn get(call: &Call<'_>) -> Answer {
             (Some(default @ Value::Dict(_)), Some(Value::Dict(_)) | None) => {
                 let merged = deep_copy(default, budget)?;
                 let more = found.unwrap_or_else(|| Value::dict([]));
-                update(&merged, &expose(&more, budget)?, How { recursive: true, merge_lists, strict: false }, budget)?;
+                let more = if surroundings.is_remote { plain(&more, budget)? } else { more };
+                update(&merged, &more, How { recursive: true, merge_lists, strict: false }, budget)?;
                 return shown(call, &merged, surroundings.masked);
             }
             (Some(default @ Value::List(_)), Some(Value::List(_)) | None) => {
@@ -161,6 +166,9 @@ fn obfuscated(value: &Value, depth: usize, left: &mut usize) -> Answer {
 }
 
 fn filter_by(call: &Call<'_>) -> Answer {
-    let data = expose(&pillar(call), &call.surroundings.budget)?;
+    let data = match call.surroundings.is_remote {
+        true => plain(&pillar(call), &call.surroundings.budget)?,
+        false => pillar(call),
+    };
     filter::filter_by(call, &call.need("pillar"), &data)
 }

@@ -36,6 +36,9 @@ pub struct Surroundings {
     pub opts: Dict,
     /// Values of the pillar are masked, unless a caller asks for them. False in templates.
     pub masked: bool,
+    /// The pillar is of a master: what `pillar.get` gives is a copy. Of a pillar that was made here (`file_client: local`),
+    /// Salt gives the values themselves, and a template that changes them changes the pillar.
+    pub is_remote: bool,
     /// How much the functions may still make.
     pub budget: Budget,
     /// Takes what templates write to the log.
@@ -53,6 +56,7 @@ impl Surroundings {
             pillar,
             opts,
             masked: false,
+            is_remote: true,
             budget: Budget::default(),
             log: None,
             known: OnceCell::new(),

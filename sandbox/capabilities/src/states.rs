@@ -74,7 +74,8 @@ pub struct Chunk {
 impl Chunk {
     /// Its texts that are no names of anything, each with its name.
     fn texts(&self) -> impl Iterator<Item = (&'static str, &String)> {
-        let own = [("the tag", &self.tag), ("the id", &self.id), ("the SLS", &self.sls), ("the environment", &self.saltenv)];
+        let own =
+            [("the tag", &self.tag), ("the id", &self.id), ("the SLS", &self.sls), ("the environment", &self.saltenv)];
         own.into_iter().chain(self.changed.iter().map(|text| ("a changed state", text)))
     }
 }

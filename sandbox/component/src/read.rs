@@ -12,8 +12,8 @@ use wit_parser::{FunctionKind, Resolve, WorldItem};
 use crate::docs::{Docs, PREFIX, SECTION, hide_sections};
 use crate::error::ReadError;
 use crate::{
-    Function, MAX_FUNCTIONS, MAX_IMPORTS, MAX_NAME, MAX_PARAMS, MAX_TYPE, ModuleInfo, Param, Rest, is_states, snake_case,
-    state_function, types,
+    Function, MAX_FUNCTIONS, MAX_IMPORTS, MAX_NAME, MAX_PARAMS, MAX_TYPE, ModuleInfo, Param, Rest, is_states,
+    snake_case, state_function, types,
 };
 
 /// Reads a component's description. The bytes may be hostile; time and memory are bounded by their size (callers cap

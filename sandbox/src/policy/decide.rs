@@ -201,13 +201,7 @@ impl Policy {
     }
 
     /// Returns the grant that applies to a capability.
-    fn grant(
-        &self,
-        subject: &Subject<'_>,
-        entries: &Levels<'_>,
-        capability: Capability,
-        approved: bool,
-    ) -> Grant {
+    fn grant(&self, subject: &Subject<'_>, entries: &Levels<'_>, capability: Capability, approved: bool) -> Grant {
         let said = entries.iter().flatten().find_map(|entry| entry.answer(subject.sha256, subject.signers, capability));
         let comes_with = || if subject.standard { capability.standard(subject.name.as_str()) } else { None };
         let by_approval = || approved.then(|| capability.least());

@@ -107,12 +107,7 @@ fn is_state(function: &str) -> bool {
 impl Policy {
     /// Returns the entries that apply to a function, or to a state (`states.managed`), the most specific first. The
     /// last two apply to every module, the two before to the whole module, and the two before those to its states.
-    pub(crate) fn entries(
-        &self,
-        module: &ModuleName,
-        function: Option<&str>,
-        master: Option<&str>,
-    ) -> Levels<'_> {
+    pub(crate) fn entries(&self, module: &ModuleName, function: Option<&str>, master: Option<&str>) -> Levels<'_> {
         let master = master.and_then(|master| self.masters.get(master));
         let key = function.map(|function| (module.clone(), function.to_owned()));
         let key = key.as_ref();

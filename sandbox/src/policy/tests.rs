@@ -603,7 +603,8 @@ fn states_have_entries_of_their_own() {
     };
     assert!(line("f").starts_with("x: {process: "), "{}", line("f"));
     assert!(line("states.three").starts_with("x.states: {pillar: any, mine: any"), "{}", line("states.three"));
-    let lifted = policy.explain(&subject, Some("states.two"), None).lifting(Capability::Pillar, Capability::Pillar.least());
+    let lifted =
+        policy.explain(&subject, Some("states.two"), None).lifting(Capability::Pillar, Capability::Pillar.least());
     assert!(lifted.to_string().starts_with("x.states.two: {"), "{lifted}");
     for odd in ["x.states.", "x.states.One", "x.states.a.b", "x.a.b"] {
         let config = yaml(&format!("modules: {{{odd}: {{pillar: any}}}}"));
