@@ -46,7 +46,7 @@ const STANDARD: [(&str, &[&str], usize); 13] = [
     ("saltutil", &["brine:host/jobs", "brine:host/log", "brine:host/modules"], 90_000),
     ("sandbox", &["brine:host/log", "brine:host/policy"], 50_000),
     ("state", &["brine:host/job", "brine:host/jobs", "brine:host/log", "brine:host/states"], 110_000),
-    ("sys", &["brine:host/log", "brine:host/modules"], 90_000),
+    ("sys", &["brine:host/log", "brine:host/modules"], 120_000),
     (
         "test",
         &[
@@ -57,7 +57,7 @@ const STANDARD: [(&str, &[&str], usize); 13] = [
             "wasi:io/poll",
             "wasi:random/random",
         ],
-        190_000,
+        210_000,
     ),
 ];
 
