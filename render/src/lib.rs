@@ -11,12 +11,14 @@
 //! | [`yaml`] | YAML 1.1 as Salt loads and dumps it |
 //! | [`json`] | JSON as Python loads it |
 //! | [`pipe`] | the line `#!jinja\|yaml` |
+//! | [`merge`] | dicts merged as pillars are |
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "rmpv")]
 pub mod convert;
 pub mod jinja;
 pub mod json;
+pub mod merge;
 pub mod pipe;
 pub mod value;
 pub mod yaml;

@@ -19,8 +19,8 @@ settings! { AREA = "Minion";
     GRAINS: Value = mapping("grains", minion("{}"));
     /// Environment of the file server that modules and files come from; without it, `base`.
     SALTENV: String = text("saltenv", minion("null"));
-    /// Environment of the pillar that the minion asks for.
-    PILLARENV: Value = any("pillarenv", minion("null"));
+    /// Environment of the pillar that the minion asks for; on a master, the one for minions that name none.
+    PILLARENV: Value = any("pillarenv", both("null")).live_on(Role::Master);
     /// `local` makes `salt-call` run without a master.
     FILE_CLIENT: String = text("file_client", minion("remote"));
     /// Tell functions to change nothing and to return what they would change.
