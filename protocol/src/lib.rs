@@ -34,14 +34,14 @@ pub mod msgpack;
 pub mod nodes;
 pub mod presence;
 pub mod publication;
-pub mod pyrepr;
 pub mod request;
 pub mod secret;
 pub mod target;
 pub mod trusted_path;
-pub mod value;
 
 pub use brine_text as text;
+pub use brine_values as value;
+pub use brine_values::pyrepr;
 pub use rmpv;
 
 #[cfg(test)]

@@ -7,18 +7,21 @@
 //! |---|---|
 //! | [`value`] | Python's values, shared and changeable |
 //! | [`convert`] | to and from the values of brine-protocol |
+//! | [`data`] | merging, walking and copying as Salt does |
+//! | [`functions`] | execution functions that only compute |
 //! | [`jinja`] | Jinja2 as Salt sets it up |
 //! | [`yaml`] | YAML 1.1 as Salt loads and dumps it |
 //! | [`json`] | JSON as Python loads it |
 //! | [`pipe`] | the line `#!jinja\|yaml` |
-//! | [`merge`] | dicts merged as pillars are |
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "rmpv")]
 pub mod convert;
+pub mod data;
+#[cfg(feature = "functions")]
+pub mod functions;
 pub mod jinja;
 pub mod json;
-pub mod merge;
 pub mod pipe;
 pub mod value;
 pub mod yaml;

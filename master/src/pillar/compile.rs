@@ -5,13 +5,13 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use brine_protocol::ids::MinionId;
 use brine_protocol::target::{Facts, Target, TargetType};
 use brine_protocol::value::Value as Wire;
 use brine_render::convert::ConvertLimits;
-use brine_render::merge::{self, MergeError, Strategy};
 use brine_render::{Dict, Key, Value, jinja};
 use indexmap::IndexMap;
 
@@ -24,7 +24,7 @@ use super::template::Renderer;
 use super::top::{self, BadTop, Entry, Top};
 
 /// Bound on the errors of one pillar.
-const ERRORS_MAX: usize = 100;
+pub(super) const ERRORS_MAX: usize = 100;
 /// Bound on the values of a pillar.
 const VALUES_MAX: usize = 1 << 20;
 
@@ -54,9 +54,9 @@ pub(crate) struct Compiled {
 }
 
 /// What went wrong so far: what the minion is told, and what the log says.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct Problems {
-    causes: RefCell<Vec<String>>,
+    causes: Rc<RefCell<Vec<String>>>,
 }
 
 impl Problems {
@@ -111,7 +111,7 @@ pub(super) fn compile(subject: &Subject, opts: &PillarOpts, envs: &[Arc<Env>], f
         problems.cause(why);
         (failed(&subject.id), false)
     });
-    Compiled { pillar, is_whole, causes: problems.causes.into_inner(), by_grains }
+    Compiled { pillar, is_whole, causes: problems.causes.take(), by_grains }
 }
 
 /// The pillar of a minion whose pillar is not there.
@@ -174,6 +174,11 @@ impl<'a> Compiler<'a> {
         })
     }
 
+    fn renderer(&self, context: Dict) -> Renderer<'_> {
+        let functions = Renderer::functions(self.id, &self.grains_value, &self.pillar, &self.shown, self.problems);
+        Renderer { files: &self.files, rules: &self.opts.rendering, context, functions }
+    }
+
     /// The error is a cause for the log.
     fn run(&self, fetch: &dyn ext::Fetch) -> Result<Dict, String> {
         let context = Dict::default();
@@ -183,9 +188,9 @@ impl<'a> Compiler<'a> {
         context.set("salt", jinja::functions());
         context.set("proxy", Value::dict([]));
         context.set("_pillar_rend", true.into());
-        let renderer = Renderer { files: &self.files, rules: &self.opts.rendering, context };
+        let renderer = self.renderer(context);
         let (top, top_errors) = self.top(&renderer);
-        let merge = |a: &Value, b: &Value| self.merge(a, b).map_err(|why| why.to_string());
+        let merge = |a: &Value, b: &Value| self.opts.merging.merge(a, b);
         let mut errors = Vec::new();
         if self.opts.ext_first {
             let pillar = self.external(self.given.clone(), fetch, &mut errors);
@@ -222,10 +227,6 @@ impl<'a> Compiler<'a> {
             self.pillar.borrow_mut().extend(more.borrow().iter().map(|(key, value)| (key.clone(), value.clone())));
         }
         Ok(())
-    }
-
-    fn merge(&self, a: &Value, b: &Value) -> Result<Value, MergeError> {
-        merge::merge(a, b, self.opts.merging.strategy, self.opts.merging.lists)
     }
 
     /// Reads all top files. The errors are what the minion is told.
@@ -287,7 +288,7 @@ impl<'a> Compiler<'a> {
             return Vec::new();
         }
         let envs = self.files.envs();
-        if self.opts.merging.strategy == Strategy::None {
+        if self.opts.merging.strategy == "none" {
             let only = self.chosen.saltenv.as_deref().unwrap_or(BASE);
             return envs.into_iter().filter(|env| *env == only).map(str::to_owned).collect();
         }
@@ -360,7 +361,7 @@ impl<'a> Compiler<'a> {
     fn external(&self, pillar: Value, fetch: &dyn ext::Fetch, errors: &mut Vec<String>) -> Value {
         let mut all = pillar;
         if self.given.truthy() && !self.opts.ext.is_empty() {
-            all = self.merge(&all, &self.given).unwrap_or(all);
+            all = self.opts.merging.merge(&all, &self.given).unwrap_or(all);
         }
         for source in &self.opts.ext {
             let asked = ext::Asked {
@@ -370,12 +371,13 @@ impl<'a> Compiler<'a> {
                 files: &self.files,
                 opts: self.opts,
                 context: &self.shown,
+                problems: self.problems,
             };
             let more = source.pillar(&asked, fetch).and_then(|more| {
                 if !more.truthy() {
                     return Ok(None);
                 }
-                self.merge(&all, &more).map(Some).map_err(|why| why.to_string())
+                self.opts.merging.merge(&all, &more).map(Some)
             });
             match more {
                 Ok(None) => {}
@@ -405,11 +407,10 @@ pub(super) fn show_top(
     context.set("grains", compiler.grains_value.clone());
     context.set("pillar", compiler.pillar.clone().into());
     context.set("salt", jinja::functions());
-    let renderer = Renderer { files: &compiler.files, rules: &opts.rendering, context };
+    let renderer = compiler.renderer(context);
     let (top, errors) = compiler.top(&renderer);
-    drop(compiler);
     if !errors.is_empty() {
-        return Err((errors, problems.causes.into_inner()));
+        return Err((errors, problems.causes.take()));
     }
     let limits = ConvertLimits { values: VALUES_MAX, bytes: opts.size_max };
     top.shown().to_wire(limits).map_err(|why| (vec![why.to_string()], vec![why.to_string()]))

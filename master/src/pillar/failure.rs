@@ -10,6 +10,8 @@ use brine_render::yaml::{YamlError, YamlErrorKind};
 const CAUSE_MAX: usize = 400;
 /// What stands for a value.
 const HIDDEN: &str = "'…'";
+/// How the message of a filter begins that goes on with the value.
+const LOADING: &str = "Unable to load json";
 /// Quoted words of Python's messages that are names of types.
 const TYPES: [&str; 16] = [
     "int",
@@ -65,6 +67,7 @@ impl Failure {
             ErrorKind::Python | ErrorKind::Lookup | ErrorKind::NotFound | ErrorKind::Limit => "Jinja error: ",
         };
         let message = match error.kind {
+            ErrorKind::Template if error.message.starts_with(LOADING) => LOADING.to_owned() + " from " + HIDDEN,
             // They are made of the names in the template.
             ErrorKind::Undefined | ErrorKind::Template | ErrorKind::NotFound | ErrorKind::Limit => error.message.clone(),
             _ if own.is_some_and(|own| own == error.message) => error.message.clone(),

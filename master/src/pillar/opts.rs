@@ -5,8 +5,10 @@ use std::time::Duration;
 use brine_protocol::config::{Config, ConfigError, settings};
 use brine_protocol::target::Nodegroups;
 use brine_protocol::value::{Value, ValueExt as _};
+use brine_render::Value as Rendered;
+use brine_render::data::Budget;
+use brine_render::data::merge::merge;
 use brine_render::jinja::{Limits as JinjaLimits, Settings as JinjaSettings};
-use brine_render::merge::Strategy;
 
 use super::ext::{self, Source};
 use crate::fileserver::{Roots, roots};
@@ -48,9 +50,10 @@ options! {
 
 options! {
     /// How files are merged.
-    #[derive(Debug, Clone, Copy)]
+    #[derive(Debug, Clone)]
     pub(super) struct Merging from c {
-        pub(super) strategy: Strategy = c.get_parsed(settings::PILLAR_SOURCE_MERGING_STRATEGY)?,
+        /// One of Salt's.
+        pub(super) strategy: String = c.get(settings::PILLAR_SOURCE_MERGING_STRATEGY)?,
         pub(super) lists: bool = c.get(settings::PILLAR_MERGE_LISTS)?,
         pub(super) includes_override: bool = c.get(settings::PILLAR_INCLUDES_OVERRIDE_SLS)?,
     }
@@ -69,6 +72,16 @@ options! {
         /// `jinja_sls_env`, for all others.
         pub(super) jinja_sls: JinjaSettings = jinja(c, &c.get(settings::JINJA_SLS_ENV)?)?,
         pub(super) limits: JinjaLimits = limits(c)?,
+    }
+}
+
+impl Merging {
+    /// Merges the second dict into the first one.
+    ///
+    /// # Errors
+    /// One of the two is no dict, or they are too large. The text has no values.
+    pub(super) fn merge(&self, a: &Rendered, b: &Rendered) -> Result<Rendered, String> {
+        merge(a, b, &self.strategy, self.lists, &Budget::default()).map_err(|why| why.message)
     }
 }
 
@@ -116,7 +129,7 @@ fn nodegroup_names(groups: &Value) -> Vec<String> {
 fn jinja(c: &Config, env: &Value) -> Result<JinjaSettings, ConfigError> {
     let mut jinja = JinjaSettings::default();
     for (name, value) in env.entries().unwrap_or_default() {
-        let Ok(value) = brine_render::Value::from_wire(value) else { continue };
+        let Ok(value) = Rendered::from_wire(value) else { continue };
         jinja.set(&name.python_str(), &value);
     }
     jinja.trim_blocks |= c.get(settings::JINJA_TRIM_BLOCKS)?.truthy();

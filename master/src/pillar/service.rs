@@ -10,7 +10,6 @@ use brine_protocol::ids::{MinionId, Saltenv};
 use brine_protocol::msgpack;
 use brine_protocol::value::{Value, ValueExt as _, empty_map};
 use brine_render::convert::ConvertLimits;
-use brine_render::merge::merge;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
@@ -247,7 +246,5 @@ fn merged(pillar: &Value, given: &Value, opts: &PillarOpts) -> Result<Value, Str
     use brine_render::Value as Rendered;
     let said = |why: brine_render::convert::ConvertError| why.to_string();
     let (pillar, given) = (Rendered::from_wire(pillar).map_err(said)?, Rendered::from_wire(given).map_err(said)?);
-    let merging = opts.merging;
-    let merged = merge(&pillar, &given, merging.strategy, merging.lists).map_err(|why| why.to_string())?;
-    merged.to_wire(ConvertLimits { bytes: opts.size_max, ..ConvertLimits::default() }).map_err(said)
+    opts.merging.merge(&pillar, &given)?.to_wire(ConvertLimits { bytes: opts.size_max, ..ConvertLimits::default() }).map_err(said)
 }

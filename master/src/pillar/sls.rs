@@ -2,10 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use brine_render::merge::MergeError;
-use brine_render::{Dict, Key, Value, merge};
+use brine_render::{Dict, Key, Value};
 
-use super::compile::{Problems, Rendered};
+use super::compile::{ERRORS_MAX, Problems, Rendered};
 use super::failure::Failure;
 use super::opts::PillarOpts;
 use super::roots::Files;
@@ -69,6 +68,7 @@ impl Sources<'_> {
             for sls in &files {
                 let (state, more) = self.render_sls(env, sls, &mut done, None, 0);
                 errors.extend(more);
+                errors.truncate(ERRORS_MAX);
                 let Some(state) = state.filter(|state| matches!(state, Value::Dict(_))) else { continue };
                 match self.merge(&pillar, &state) {
                     Ok(merged) => pillar = merged,
@@ -81,8 +81,7 @@ impl Sources<'_> {
 
     fn merge(&self, a: &Value, b: &Value) -> Result<Value, Failure> {
         self.files.check_time().map_err(|why| Failure::plain(why.to_string()))?;
-        let merging = self.opts.merging;
-        merge::merge(a, b, merging.strategy, merging.lists).map_err(|why: MergeError| Failure::plain(why.to_string()))
+        self.opts.merging.merge(a, b).map_err(Failure::plain)
     }
 
     /// Notes why a file does not count. Returns what the minion is told.
@@ -207,7 +206,9 @@ impl Sources<'_> {
                 if let Some(nested) = nested.filter(Value::truthy) {
                     add(&mut merged, under(include.key.as_deref(), nested), errors);
                 }
-                errors.extend(last_errors.iter().cloned());
+                // In Salt they double with each level.
+                let room = ERRORS_MAX.saturating_sub(errors.len());
+                errors.extend(last_errors.iter().take(room).cloned());
             }
         }
         if !overriding {

@@ -6,11 +6,14 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use brine_protocol::ids::MinionId;
+use brine_render::functions::{self, Level};
 use brine_render::jinja::{self, CallError, Host, Source};
 use brine_render::pipe::{self, PipeError, PipeOptions, Rendered};
 use brine_render::yaml::Limits as YamlLimits;
 use brine_render::{Dict, Value};
 
+use super::compile::Problems;
 use super::failure::Failure;
 use super::opts::Rendering;
 use super::roots::{Files, PillarFile};
@@ -21,9 +24,30 @@ pub(super) struct Renderer<'a> {
     pub(super) rules: &'a Rendering,
     /// `opts`, `grains`, `pillar` and the like.
     pub(super) context: Dict,
+    /// What functions see. What they take counts for all files together.
+    pub(super) functions: functions::Surroundings,
 }
 
 impl Renderer<'_> {
+    /// What functions see of a minion. What templates write to the log goes to the master's.
+    pub(super) fn functions(
+        id: &MinionId,
+        grains: &Value,
+        pillar: &Dict,
+        opts: &Dict,
+        problems: &Problems,
+    ) -> functions::Surroundings {
+        let grains = if let Value::Dict(grains) = grains { grains.clone() } else { Dict::default() };
+        let mut seen = functions::Surroundings::new(id.as_str(), grains, pillar.clone(), opts.clone());
+        let problems = problems.clone();
+        seen.log = Some(Rc::new(move |level, text: &str| {
+            if matches!(level, Level::Warning | Level::Error | Level::Critical) {
+                problems.cause(format!("a template says: {}", brine_protocol::text::short(text, 200)));
+            }
+        }));
+        seen
+    }
+
     /// Renders a file that may also be text.
     pub(super) fn render_any(&self, env: &str, file: &PillarFile) -> Result<Value, Failure> {
         match self.pipe(env, file, "", None)? {
@@ -66,7 +90,7 @@ impl Renderer<'_> {
         let rendered = pipe::render(&file.text, &options, |text, _| {
             let context = self.context_of(env, file, sls, defaults);
             let settings = if sls.is_empty() { &self.rules.jinja } else { &self.rules.jinja_sls };
-            let host = Surroundings { files: self.files, env, said: RefCell::default() };
+            let host = Surroundings { files: self.files, env, functions: &self.functions, said: RefCell::default() };
             jinja::render(text, &context, &host, settings, &self.rules.limits).map_err(|error| {
                 let failure = Failure::of_jinja(&error, host.said.borrow().as_deref());
                 let text = failure.full.clone();
@@ -111,6 +135,7 @@ fn places(path: &str, rel: &str, sls: &str) -> Vec<(&'static str, String)> {
 struct Surroundings<'a> {
     files: &'a Files<'a>,
     env: &'a str,
+    functions: &'a functions::Surroundings,
     /// What a function of this file said last.
     said: RefCell<Option<String>>,
 }
@@ -139,16 +164,19 @@ impl Host for Surroundings<'_> {
     }
 
     fn has_function(&self, name: &str) -> bool {
-        name == "file.file_exists"
+        name == "file.file_exists" || functions::known(name)
     }
 
     fn call(&self, name: &str, positional: Vec<Value>, keyword: Vec<(Rc<str>, Value)>) -> Result<Value, CallError> {
         self.files.check_time().map_err(|why| self.refuse(why.to_string()))?;
-        match name {
-            "file.file_exists" => self.file_exists(&positional, &keyword),
-            _ => Err(self.refuse(format!(
-                "{name} is not there for pillars: their templates can only compute and read pillar_roots"
-            ))),
+        if name == "file.file_exists" {
+            return self.file_exists(&positional, &keyword);
         }
+        let answer = functions::call(self.functions, name, positional, keyword);
+        answer.unwrap_or_else(|| {
+            Err(self.refuse(format!(
+                "{name} is not there for pillars: their templates can only compute and read pillar_roots"
+            )))
+        })
     }
 }

@@ -70,7 +70,7 @@ impl Target {
         }
         let is_meant = |id: &&'a MinionId| self.matches(&know(id).facts());
         let matched = ids.iter().filter(is_meant).cloned().collect();
-        Resolved { matched, missing: self.missing(ids.iter().map(MinionId::as_str)) }
+        Resolved { matched, missing: self.0.missing(ids.iter().map(MinionId::as_str)) }
     }
 }
 

@@ -1,128 +1,18 @@
-//! Targets (§10): the minions that a job is for.
+//! Targets (§10): the minions that a job is for. What an expression means is in `brine_targets`; here are the ids of
+//! minions and the data that a master has about them.
 //!
-//! - `subdict.rs`   grains and pillar: nested maps
-//! - `ipcidr.rs`    addresses and networks
-//! - `regex.rs`     expressions with Python's meaning, matched in linear time if possible
-//! - `compound.rs`  terms joined by `and`, `or`, `not`
-//! - `nodegroup.rs` names for targets
 //! - `known.rs`     the master's data about its minions on disk
 
-mod compound;
-mod ipcidr;
 mod known;
-mod nodegroup;
-mod regex;
-mod subdict;
 
-use std::collections::BTreeSet;
-use std::fmt;
-use std::str::FromStr;
-
-pub use brine_patterns::{Glob, fnmatch};
-pub use compound::Term;
+pub use brine_targets::{Glob, Keys, Needs, Nodegroups, Regex, TargetError, TargetType, Term, fnmatch};
 pub use known::{Known, read_entries};
-pub use nodegroup::Nodegroups;
 
-use compound::Expr;
-use ipcidr::IpCidr;
-pub use regex::Regex;
-use subdict::{How, Subdict};
+use brine_targets::Dialect;
 
+use crate::args::yamlify;
 use crate::ids::MinionId;
-use crate::value::{Value, ValueExt};
-
-/// The type of a target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-#[allow(missing_docs, reason = "the names are Salt's")]
-pub enum TargetType {
-    #[default]
-    Glob,
-    Pcre,
-    List,
-    Grain,
-    GrainPcre,
-    Pillar,
-    PillarPcre,
-    PillarExact,
-    Compound,
-    CompoundPillarExact,
-    Nodegroup,
-    IpCidr,
-    Range,
-    Data,
-}
-
-impl TargetType {
-    /// Salt's `tgt_type`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Glob => "glob",
-            Self::Pcre => "pcre",
-            Self::List => "list",
-            Self::Grain => "grain",
-            Self::GrainPcre => "grain_pcre",
-            Self::Pillar => "pillar",
-            Self::PillarPcre => "pillar_pcre",
-            Self::PillarExact => "pillar_exact",
-            Self::Compound => "compound",
-            Self::CompoundPillarExact => "compound_pillar_exact",
-            Self::Nodegroup => "nodegroup",
-            Self::IpCidr => "ipcidr",
-            Self::Range => "range",
-            Self::Data => "data",
-        }
-    }
-}
-
-impl fmt::Display for TargetType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for TargetType {
-    type Err = TargetError;
-    fn from_str(name: &str) -> Result<Self, TargetError> {
-        Ok(match name {
-            "glob" => Self::Glob,
-            "pcre" => Self::Pcre,
-            "list" => Self::List,
-            "grain" => Self::Grain,
-            "grain_pcre" => Self::GrainPcre,
-            "pillar" => Self::Pillar,
-            "pillar_pcre" => Self::PillarPcre,
-            "pillar_exact" => Self::PillarExact,
-            "compound" => Self::Compound,
-            "compound_pillar_exact" => Self::CompoundPillarExact,
-            "nodegroup" => Self::Nodegroup,
-            "ipcidr" => Self::IpCidr,
-            "range" => Self::Range,
-            "data" => Self::Data,
-            other => return Err(TargetError::UnknownType(other.chars().take(40).collect())),
-        })
-    }
-}
-
-/// Why a target is invalid.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum TargetError {
-    /// No type of target has this name.
-    #[error("{0:?} is not a type of target")]
-    UnknownType(String),
-    /// A type that Salt has and Brine does not: ranges need a range server, and a minion has no data store.
-    #[error("targets of type {0} are not offered")]
-    Unsupported(TargetType),
-    /// The expression does not parse.
-    #[error("{expr:?} is not a {kind} target: {why}")]
-    Bad {
-        /// The type.
-        kind: TargetType,
-        /// The expression, shortened to 80 characters.
-        expr: String,
-        /// What is wrong with it.
-        why: String,
-    },
-}
+use crate::value::Value;
 
 /// The data of a minion that targets match.
 #[derive(Debug, Clone, Copy)]
@@ -135,26 +25,13 @@ pub struct Facts<'a> {
     pub pillar: Option<&'a Value>,
 }
 
-/// A parsed target.
-#[derive(Debug, Clone)]
-pub struct Target {
-    kind: Kind,
+impl<'a> Facts<'a> {
+    /// A minion of which only the id is known.
+    pub fn of_id(id: &'a MinionId) -> Self {
+        Self { id, grains: None, pillar: None }
+    }
 }
 
-#[derive(Debug, Clone)]
-enum Kind {
-    Glob(Glob),
-    Pcre(Regex),
-    List(Vec<String>),
-    Id(String),
-    Grains(Subdict),
-    Pillar(Subdict),
-    IpCidr(IpCidr),
-    Compound(Expr),
-}
-
-/// Upper bound on the bytes of a glob or expression; ids have 255 bytes at most.
-const MAX_PATTERN: usize = 4096;
 /// The minions that a target names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Resolved {
@@ -163,6 +40,10 @@ pub struct Resolved {
     /// Ids of a list target that no known minion has.
     pub missing: Vec<String>,
 }
+
+/// A parsed target.
+#[derive(Debug, Clone)]
+pub struct Target(brine_targets::Target);
 
 impl Target {
     /// Parses a target. `expr` is text; for lists and compounds also a list of texts; for lists also a comma-separated
@@ -182,114 +63,27 @@ impl Target {
         tgt_type: TargetType,
         expr: &Value,
         delimiter: &str,
-        groups: &Nodegroups,
+        nodegroups: &Nodegroups,
     ) -> Result<Self, TargetError> {
-        let bad = |why: &str| TargetError::Bad {
-            kind: tgt_type,
-            expr: expr.python_str().chars().take(80).collect(),
-            why: why.to_owned(),
-        };
-        let pattern = || match expr.text() {
-            None => Err(bad("it is not text")),
-            Some(text) if text.len() > MAX_PATTERN => Err(bad("it is too long")),
-            Some(text) => Ok(text),
-        };
-        let texts = |items: &[Value]| {
-            let texts =
-                items.iter().map(|item| item.text().map(str::to_owned).ok_or_else(|| bad("an item is not text")));
-            texts.collect::<Result<Vec<_>, _>>()
-        };
-        let subdict = |how| Subdict::new(pattern()?, delimiter, how).map_err(|why| bad(&why));
-        let kind = match tgt_type {
-            TargetType::Glob => Kind::Glob(Glob::new(pattern()?)),
-            TargetType::Pcre => Kind::Pcre(Regex::new(pattern()?).map_err(|why| bad(&why))?),
-            TargetType::List => Kind::List(match expr {
-                Value::Array(items) => texts(items)?,
-                other => {
-                    let text = other.text().ok_or_else(|| bad("it is neither a list nor text"))?;
-                    text.split(',').filter(|id| !id.is_empty()).map(str::to_owned).collect()
-                }
-            }),
-            TargetType::Grain => Kind::Grains(subdict(How::Glob)?),
-            TargetType::GrainPcre => Kind::Grains(subdict(How::Pcre)?),
-            TargetType::Pillar => Kind::Pillar(subdict(How::Glob)?),
-            TargetType::PillarPcre => Kind::Pillar(subdict(How::Pcre)?),
-            TargetType::PillarExact => Kind::Pillar(subdict(How::Exact)?),
-            TargetType::IpCidr => Kind::IpCidr(IpCidr::new(pattern()?).map_err(bad)?),
-            TargetType::Compound | TargetType::CompoundPillarExact => {
-                let words = match expr {
-                    Value::Array(items) => texts(items)?,
-                    _ => pattern()?.split_whitespace().map(str::to_owned).collect(),
-                };
-                let exact = tgt_type == TargetType::CompoundPillarExact;
-                Kind::Compound(Expr::parse(words, groups, exact).map_err(|why| bad(&why))?)
-            }
-            TargetType::Nodegroup => {
-                let name = pattern()?;
-                if !groups.has(name) {
-                    return Err(bad("there is no such nodegroup"));
-                }
-                Kind::Compound(Expr::parse(groups.expand(name), groups, false).map_err(|why| bad(&why))?)
-            }
-            other @ (TargetType::Range | TargetType::Data) => return Err(TargetError::Unsupported(other)),
-        };
-        Ok(Self { kind })
-    }
-
-    /// The meaning of a term for resources (`T@`, 3008): it matches no minion, because Brine's minions have no
-    /// resources and its masters know of none.
-    fn nobody() -> Self {
-        Self { kind: Kind::List(Vec::new()) }
-    }
-
-    /// One minion, for `M@` of 3008: the minion that manages resources.
-    fn id(id: &str) -> Self {
-        Self { kind: Kind::Id(id.to_owned()) }
+        let dialect = Dialect { nodegroups, argument: yamlify };
+        brine_targets::Target::parse(tgt_type, expr, delimiter, dialect).map(Self)
     }
 
     /// Whether the target matches a minion. Unknown data matches nothing, with one exception: a minion with unknown
     /// grains matches every address, because Salt expects returns from minions whose addresses it does not know (§10).
     pub fn matches(&self, facts: &Facts<'_>) -> bool {
-        match &self.kind {
-            Kind::Glob(glob) => glob.matches(facts.id.as_str()),
-            Kind::Pcre(regex) => regex.matches(facts.id.as_str()),
-            Kind::List(ids) => ids.iter().any(|id| id == facts.id.as_str()),
-            Kind::Id(id) => id == facts.id.as_str(),
-            Kind::Grains(subdict) => facts.grains.is_some_and(|grains| subdict.matches(grains)),
-            Kind::Pillar(subdict) => facts.pillar.is_some_and(|pillar| subdict.matches(pillar)),
-            Kind::IpCidr(cidr) => facts.grains.is_none_or(|grains| cidr.matches(grains)),
-            Kind::Compound(expr) => expr.matches(facts),
-        }
+        let facts = brine_targets::Facts { id: facts.id.as_str(), grains: facts.grains, pillar: facts.pillar };
+        self.0.matches(&facts)
     }
 
     /// Whether the target needs grains or pillar, so that the id alone does not decide.
     pub fn needs_data(&self) -> bool {
-        let Needs { grains, pillar } = self.needs();
-        !grains.is_empty() || !pillar.is_empty()
+        self.0.needs_data()
     }
 
     /// The data of a minion that the target needs, besides its id.
     pub fn needs(&self) -> Needs {
-        let mut needs = Needs::default();
-        match &self.kind {
-            Kind::Glob(_) | Kind::Pcre(_) | Kind::List(_) | Kind::Id(_) => {}
-            Kind::Grains(subdict) => needs.grains.add(subdict.key()),
-            Kind::IpCidr(cidr) => needs.grains.add(Some(cidr.key())),
-            Kind::Pillar(subdict) => needs.pillar.add(subdict.key()),
-            Kind::Compound(expr) => expr.visit(false, &mut |target, _| {
-                let inner = target.needs();
-                needs.grains.join(inner.grains);
-                needs.pillar.join(inner.pillar);
-            }),
-        }
-        needs
-    }
-
-    fn listed(&self) -> Option<&[String]> {
-        match &self.kind {
-            Kind::List(ids) => Some(ids),
-            _ => None,
-        }
+        self.0.needs()
     }
 
     /// The matching minions in their order, and the listed ids that are unknown.
@@ -302,94 +96,14 @@ impl Target {
                 matched.push(facts.id.clone());
             }
         }
-        Resolved { matched, missing: self.missing(ids) }
-    }
-
-    /// The listed ids that are not among the known ones.
-    fn missing<'a>(&self, known: impl IntoIterator<Item = &'a str>) -> Vec<String> {
-        let mut listed = indexmap::IndexSet::new();
-        match &self.kind {
-            Kind::List(ids) => listed.extend(ids.iter().map(String::as_str)),
-            // A listed id that is negated is not missing.
-            Kind::Compound(expr) => expr.visit(false, &mut |target, negated| {
-                if let (false, Some(ids)) = (negated, target.listed()) {
-                    listed.extend(ids.iter().map(String::as_str));
-                }
-            }),
-            _ => {}
-        }
-        if !listed.is_empty() {
-            let known: std::collections::HashSet<&str> = known.into_iter().collect();
-            listed.retain(|id| !known.contains(id));
-        }
-        listed.into_iter().map(str::to_owned).collect()
-    }
-}
-
-/// The data of a minion that a target needs.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Needs {
-    /// Keys of its grains.
-    pub grains: Keys,
-    /// Keys of its pillar.
-    pub pillar: Keys,
-}
-
-/// Top-level keys of a minion's grains or pillar.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Keys {
-    /// These keys.
-    These(BTreeSet<String>),
-    /// All keys.
-    All,
-}
-
-impl Default for Keys {
-    fn default() -> Self {
-        Self::These(BTreeSet::new())
-    }
-}
-
-impl Keys {
-    /// Whether no key is needed.
-    pub fn is_empty(&self) -> bool {
-        matches!(self, Self::These(keys) if keys.is_empty())
-    }
-
-    /// Whether this key is among them.
-    pub fn has(&self, key: &str) -> bool {
-        match self {
-            Self::These(keys) => keys.contains(key),
-            Self::All => true,
-        }
-    }
-
-    fn add(&mut self, key: Option<&str>) {
-        match (&mut *self, key) {
-            (Self::These(keys), Some(key)) => drop(keys.insert(key.to_owned())),
-            _ => *self = Self::All,
-        }
-    }
-
-    fn join(&mut self, other: Self) {
-        match (&mut *self, other) {
-            (Self::These(keys), Self::These(others)) => keys.extend(others),
-            _ => *self = Self::All,
-        }
-    }
-}
-
-impl<'a> Facts<'a> {
-    /// A minion of which only the id is known.
-    pub fn of_id(id: &'a MinionId) -> Self {
-        Self { id, grains: None, pillar: None }
+        Resolved { matched, missing: self.0.missing(ids) }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::value::{list, text};
+    use crate::value::{list, map, text};
 
     fn ids(names: &[&str]) -> Vec<MinionId> {
         names.iter().map(|n| MinionId::new(*n).unwrap()).collect()
@@ -425,5 +139,108 @@ mod tests {
         assert!(matches!(target(TargetType::Range, text("a")), Err(TargetError::Unsupported(_))));
         assert!("hostname".parse::<TargetType>().is_err());
         assert_eq!("ipcidr".parse::<TargetType>().unwrap().to_string(), "ipcidr");
+    }
+
+    fn groups() -> Nodegroups {
+        Nodegroups::new(&map([("web", text("web*")), ("both", text("N@web or L@db1")), ("loose", text("web1 or db1"))]))
+    }
+
+    /// Whether the expression matches the minion; none if the expression is invalid.
+    fn meant(expr: &str, id: &str) -> Option<bool> {
+        let grains = map([("os", text("Debian")), ("ipv4", list(["10.0.0.1"]))]);
+        let pillar = map([("role", text("front"))]);
+        let target = Target::parse_with(TargetType::Compound, &text(expr), ":", &groups()).ok()?;
+        let id = MinionId::new(id).unwrap();
+        Some(target.matches(&Facts { id: &id, grains: Some(&grains), pillar: Some(&pillar) }))
+    }
+
+    #[test]
+    fn precedence_is_pythons() {
+        for (expr, expected) in [
+            ("web*", Some(true)),
+            ("db* or web*", Some(true)),
+            ("db* and web* or web1", Some(true)),
+            ("web1 or db* and db*", Some(true)),
+            ("( web1 or db* ) and db*", Some(false)),
+            ("not db*", Some(true)),
+            ("not web*", Some(false)),
+            ("web* not web1", Some(false)),
+            ("web* not db1", Some(true)),
+            ("web* and not ( web1 or web2 )", Some(false)),
+            ("not ( db1 and web1 )", Some(true)),
+            ("G@os:Deb* and I@role:front", Some(true)),
+            ("G|@os|Debian", Some(true)),
+            ("P@os:(Deb|Red).* and E@web[0-9]", Some(true)),
+            ("J@role:fr.nt", Some(true)),
+            ("S@10.0.0.0/8 and L@web1,web2", Some(true)),
+            ("S@192.168.0.0/16", Some(false)),
+            ("N@web", Some(true)),
+            ("N@both and G@os:Debian", Some(true)),
+            // As in Salt, the words of a group get no parentheses of their own: this means web1 or ( db1 and db2 ).
+            ("N@loose and db2", Some(true)),
+            ("X@foo", Some(false)),
+            // No minion has resources. A minion manages its own resources.
+            ("T@ssh", Some(false)),
+            ("not T@ssh:web1", Some(true)),
+            ("M@web1", Some(true)),
+            ("M@web*", Some(false)),
+            ("G@", Some(false)),
+        ] {
+            assert_eq!(meant(expr, "web1"), expected, "{expr}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_target_is_refused() {
+        for expr in [
+            "",
+            "and",
+            "or web1",
+            ") web1",
+            "( web1",
+            "web1 )",
+            "web1 db1",
+            "not",
+            "not not web1",
+            "web1 and",
+            "web1 and or db1",
+            "( and web1 )",
+            "( )",
+            "N@none and",
+            "N@none",
+            "R@%x",
+            "E@(",
+            "S@x",
+        ] {
+            assert_eq!(meant(expr, "web1"), None, "{expr}");
+        }
+        assert_eq!(meant(&("( ".repeat(1_000) + "web1" + &" )".repeat(1_000)), "web1"), None);
+    }
+
+    #[test]
+    fn the_error_says_what_is_wrong() {
+        let error = |expr: &str| Target::parse(TargetType::Compound, &text(expr), ":").unwrap_err().to_string();
+        assert_eq!(error("web1 and"), "\"web1 and\" is not a compound target: it ends too early");
+        assert_eq!(error("web1 db1"), "\"web1 db1\" is not a compound target: \"db1\" is not expected there");
+    }
+
+    #[test]
+    fn a_minion_of_which_nothing_is_known() {
+        let id = MinionId::new("web1").unwrap();
+        let meant = |expr: &str| {
+            let target = Target::parse(TargetType::Compound, &text(expr), ":").unwrap();
+            target.matches(&Facts::of_id(&id))
+        };
+        assert!(!meant("G@os:*"));
+        assert!(meant("not G@os:*"));
+        assert!(meant("S@10.0.0.0/8"), "it may have any address");
+    }
+
+    #[test]
+    fn missing_ids_of_lists_but_not_of_excluded_ones() {
+        let target = Target::parse(TargetType::Compound, &text("L@web1,gone or web2 and not L@away"), ":").unwrap();
+        let ids = ["web1", "web2"].map(|id| MinionId::new(id).unwrap());
+        let resolved = target.resolve(ids.iter().map(Facts::of_id));
+        assert_eq!((resolved.matched, resolved.missing), (ids.to_vec(), vec!["gone".to_owned()]));
     }
 }

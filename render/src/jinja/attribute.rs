@@ -3,8 +3,8 @@
 use super::error::Res;
 use super::interp::{Interp, check, hashed, loop_attribute};
 use super::object::{
-    BlockRef, Blocks, Cycler, Function, Functions, Iter, Loop, Macro, Method, Module, Namespace, Undefined, cast,
-    object,
+    BlockRef, Blocks, Cycler, Function, Functions, Group, Iter, Loop, Macro, Method, Module, Namespace, Undefined,
+    cast, object,
 };
 use super::{methods, ops};
 use crate::value::Value;
@@ -65,6 +65,13 @@ fn attribute(interp: &mut Interp, value: &Value, name: &str) -> Option<Value> {
         let scope = block.scope.clone();
         return Some(object(BlockRef { name: block.name.clone(), depth: block.depth + 1, scope }));
     }
+    if let Some(group) = cast::<Group>(value) {
+        match name {
+            "grouper" => return Some(group.grouper.clone()),
+            "list" => return Some(group.list.clone()),
+            _ => {}
+        }
+    }
     if let Some(cycler) = cast::<Cycler>(value).filter(|_| name == "current") {
         return Some(cycler.items[cycler.at.get()].clone());
     }
@@ -106,6 +113,9 @@ fn item(interp: &mut Interp, value: &Value, key: &Value) -> Res<Option<Value>> {
             index.and_then(|at| text.chars().nth(at)).map(|c| Value::str(c.to_string()))
         }
         _ => {
+            if let (Some(group), Some(n)) = (cast::<Group>(value), ops::integer(key)) {
+                return Ok(ops::place(n, 2).map(|at| group.items()[at].clone()));
+            }
             if let (Some(functions), Some(name)) = (cast::<Functions>(value), key.as_str()) {
                 let known = functions.module.is_none() && interp.host.has_function(name);
                 return Ok(known.then(|| object(Function { name: name.into() })));

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::rc::Rc;
 
+use crate::data::CallError;
+
 /// The family of an exception: Salt has a sentence for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
@@ -102,6 +104,12 @@ fn excerpt(source: &str, line: u32) -> String {
 }
 
 impl std::error::Error for JinjaError {}
+
+impl From<CallError> for Box<JinjaError> {
+    fn from(error: CallError) -> Self {
+        JinjaError::new(if error.refused { ErrorKind::Function } else { ErrorKind::Python }, error.message)
+    }
+}
 
 /// As Salt's `SaltRenderError`, without Python's traceback.
 impl fmt::Display for JinjaError {

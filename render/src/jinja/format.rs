@@ -401,9 +401,7 @@ fn field_value(interp: &mut Interp, name: &str, passed: &Passed, next: &mut usiz
         first.parse().ok()
     };
     let mut value = match index {
-        Some(at) => passed.positional.get(at).cloned().ok_or_else(|| {
-            JinjaError::python(format!("Replacement index {at} out of range for positional args tuple"))
-        })?,
+        Some(at) => passed.positional.get(at).cloned().ok_or_else(|| JinjaError::python("tuple index out of range"))?,
         None => passed.named(first).cloned().ok_or_else(|| JinjaError::python(format!("'{first}'")))?,
     };
     while !path.is_empty() {

@@ -11,8 +11,8 @@ use super::ops;
 use super::scope::Scope;
 use crate::value::{Dict, Value};
 
-pub(super) const NAMES: [&str; 8] =
-    ["range", "dict", "cycler", "joiner", "namespace", "odict", "raise", "show_full_context"];
+pub(super) const NAMES: [&str; 10] =
+    ["range", "dict", "cycler", "ifelse", "joiner", "lipsum", "namespace", "odict", "raise", "show_full_context"];
 
 /// What the sandbox allows.
 const MAX_RANGE: i128 = 100_000;
@@ -36,6 +36,8 @@ pub(super) fn call(interp: &mut Interp, name: &str, passed: Passed, scope: Optio
             let text = passed.get(0, "sep").unwrap_or_else(|| Value::str(", "));
             Ok(object(Joiner { text, used: Cell::new(false) }))
         }
+        "lipsum" => Err(JinjaError::template("'lipsum' is not offered: it makes random text")),
+        "ifelse" => interp.host.call("match.ifelse", passed.positional, passed.keyword).map_err(Into::into),
         "raise" => {
             let message = passed.need(0, "msg", "jinja_raise")?;
             Err(JinjaError::python(&*interp.text(&message)?))

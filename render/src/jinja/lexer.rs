@@ -173,6 +173,9 @@ impl<'a> Lexer<'a> {
 
     fn comment(&mut self) -> Result<(), String> {
         let end = self.settings.comment_end_string.clone();
+        if self.rest().is_empty() {
+            return Ok(());
+        }
         let Some(found) = self.rest().find(&end) else {
             return Err("Missing end of comment tag".to_owned());
         };
@@ -197,6 +200,9 @@ impl<'a> Lexer<'a> {
             self.skip_space();
         }
         let rest = self.rest();
+        if rest.is_empty() {
+            return Ok(true);
+        }
         let mut from = 0;
         while let Some(found) = rest[from..].find(&begin) {
             let at = from + found;

@@ -33,6 +33,7 @@ mod token;
 
 use std::rc::Rc;
 
+pub use crate::data::CallError;
 pub use error::{ErrorKind, JinjaError};
 pub use settings::{Limits, Settings};
 
@@ -45,15 +46,6 @@ pub struct Source {
     pub path: String,
     /// Its text.
     pub text: String,
-}
-
-/// Why an execution function gives nothing.
-#[derive(Clone, Debug)]
-pub struct CallError {
-    /// `CommandExecutionError` or `SaltInvocationError`; otherwise, an exception of Python.
-    pub refused: bool,
-    /// Its text.
-    pub message: String,
 }
 
 /// What a template may ask of its surroundings.
@@ -72,6 +64,16 @@ pub trait Host {
     /// # Errors
     /// The function failed, or is not allowed here.
     fn call(&self, name: &str, positional: Vec<Value>, keyword: Vec<(Rc<str>, Value)>) -> Result<Value, CallError>;
+
+    /// A number that nobody can know, for the filters that make random values; none if there is no source of them.
+    fn random(&self) -> Option<u64> {
+        None
+    }
+
+    /// Seconds since 1970, for `strftime` of now; none if there is no clock.
+    fn now(&self) -> Option<i64> {
+        None
+    }
 }
 
 /// The value of `salt`: the execution functions of the host.

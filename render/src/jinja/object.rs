@@ -150,6 +150,36 @@ impl Object for Iter {
     }
 }
 
+/// A group that `groupby` makes: a tuple whose two items have names.
+pub(super) struct Group {
+    pub(super) grouper: Value,
+    pub(super) list: Value,
+}
+
+impl Group {
+    pub(super) fn items(&self) -> [Value; 2] {
+        [self.grouper.clone(), self.list.clone()]
+    }
+}
+
+impl fmt::Debug for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write_repr(f)
+    }
+}
+
+impl Object for Group {
+    fn type_name(&self) -> &str {
+        "_GroupTuple"
+    }
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+    fn write_repr(&self, out: &mut dyn fmt::Write) -> fmt::Result {
+        Value::tuple(self.items()).write_repr(out)
+    }
+}
+
 /// A macro, or the body of a call block.
 pub(super) struct Macro {
     pub(super) name: Option<Name>,

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use super::ast::{Comparison, Operator};
 use super::error::{ErrorKind, JinjaError, Res};
 use super::interp::{Interp, check, hashed};
-use super::object::{Cycler, Iter, IterKind, Loop, Module, cast};
+use super::object::{Cycler, Group, Iter, IterKind, Loop, Module, cast};
 use crate::value::{Set, Value};
 
 fn number(value: &Value) -> Option<f64> {
@@ -49,6 +49,13 @@ pub(super) fn negate(value: &Value, negative: bool) -> Res<Value> {
 
 pub(super) fn binary(interp: &mut Interp, operator: Operator, left: &Value, right: &Value) -> Res<Value> {
     check(left)?;
+    if let (Operator::Mod, Value::Str(format)) = (operator, left)
+        && !format.contains('%')
+        && matches!(right, Value::Object(_))
+    {
+        // an object may be a mapping, of which nothing is taken
+        return Ok(left.clone());
+    }
     check(right)?;
     if let (Some(a), Some(b)) = (integer(left), integer(right)) {
         return integers(operator, a, b);
@@ -167,6 +174,9 @@ fn floats(operator: Operator, a: f64, b: f64) -> Res<f64> {
             return Err(JinjaError::python(message));
         }
     }
+    if operator == Operator::Pow && a < 0.0 && b.fract() != 0.0 {
+        return Err(JinjaError::python("complex numbers are not offered"));
+    }
     let modulo = || {
         let rest = a % b;
         if rest != 0.0 && (rest < 0.0) != (b < 0.0) { rest + b } else { rest }
@@ -255,7 +265,6 @@ pub(super) fn contains(interp: &mut Interp, container: &Value, item: &Value) -> 
     match (container, item) {
         (Value::Str(text), Value::Str(part)) => return Ok(text.contains(&**part)),
         (Value::Str(_), _) => {
-            check(item)?;
             let name = item.type_name();
             return Err(JinjaError::python(format!("'in <string>' requires string as left operand, not {name}")));
         }
@@ -295,10 +304,11 @@ pub(super) fn iterate(interp: &mut Interp, value: &Value) -> Res<Vec<Value>> {
             text.chars().map(|c| Value::str(c.to_string())).collect()
         }
         Value::Bytes(bytes) => bytes.iter().map(|b| Value::Int(i128::from(*b))).collect(),
-        _ => match cast::<Iter>(value) {
-            Some(iter) if iter.is_generator() => iter.items.take(),
-            Some(iter) => iter.items.borrow().clone(),
-            None => {
+        _ => match (cast::<Iter>(value), cast::<Group>(value)) {
+            (Some(iter), _) if iter.is_generator() => iter.items.take(),
+            (Some(iter), _) => iter.items.borrow().clone(),
+            (_, Some(group)) => group.items().to_vec(),
+            (None, None) => {
                 let name = value.type_name();
                 return Err(JinjaError::python(format!("'{name}' object is not iterable")));
             }
@@ -322,6 +332,7 @@ pub(super) fn length(value: &Value) -> Res<usize> {
         _ => match (cast::<Iter>(value), cast::<Loop>(value)) {
             (Some(iter), _) if !iter.is_generator() => iter.items.borrow().len(),
             (_, Some(state)) => state.items.len(),
+            _ if cast::<Group>(value).is_some() => 2,
             _ => {
                 let _ = (cast::<Module>(value), cast::<Cycler>(value));
                 let name = value.type_name();

@@ -1,5 +1,11 @@
 //! Compares what the crate makes of texts and values with the lines that `python/yaml_oracle.py` writes.
-#![allow(clippy::unwrap_used, missing_docs, unreachable_pub, reason = "shared by tests, which fail by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    dead_code,
+    missing_docs,
+    unreachable_pub,
+    reason = "shared by tests, which fail by panicking"
+)]
 
 use std::fmt::Write as _;
 
@@ -58,8 +64,20 @@ pub fn check_load(case: &Json) -> Option<String> {
     (ours != expect).then(|| format!("text {text:?}\nsalt {expect:?}\nours {ours:?}"))
 }
 
+/// What JSON says, with Python's plain dicts.
+pub fn plain(json: &Json) -> Value {
+    match json {
+        Json::Null => Value::None,
+        Json::Bool(b) => Value::Bool(*b),
+        Json::Number(n) => n.as_i64().map_or_else(|| Value::Float(n.as_f64().unwrap()), Value::from),
+        Json::String(text) => Value::str(text.as_str()),
+        Json::Array(items) => Value::list(items.iter().map(plain)),
+        Json::Object(entries) => Value::dict(entries.iter().map(|(key, item)| (key.as_str().into(), plain(item)))),
+    }
+}
+
 /// A value as the script writes it.
-fn typed(json: &Json) -> Value {
+pub fn typed(json: &Json) -> Value {
     let number = |json: &Json, at: usize| json[at].as_i64().unwrap();
     let object = match json {
         Json::Null => return Value::None,

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use brine_protocol::target::{Facts, Glob, Target, TargetType};
 use brine_protocol::value::Value as Wire;
-use brine_render::merge::{self, Strategy};
+use brine_render::data::Budget;
+use brine_render::data::merge::merge;
 use brine_render::{Dict, Key, Value, jinja};
 use rustix::fs::{AtFlags, Dir, FileType, OFlags};
 
@@ -99,7 +100,7 @@ impl ExternalPillar for FileTree {
         let mut all = Value::dict([]);
         for folder in folders {
             let more = self.of_folder(&folder, asked)?;
-            all = merge::merge(&all, &more, Strategy::Recurse, false).map_err(|why| why.to_string())?;
+            all = joined(&all, &more)?;
         }
         Ok(all)
     }
@@ -116,16 +117,20 @@ impl FileTree {
             let is_plain = !group.contains('/') && group != ".." && group != ".";
             if is_plain && is_member(group, asked) && walk.open_dir(&path).is_some() {
                 let more = walk.folder(&path, &path, 0)?;
-                all = merge::merge(&all, &more, Strategy::Recurse, false).map_err(|why| why.to_string())?;
+                all = joined(&all, &more)?;
             }
         }
         let host = format!("hosts/{}", asked.id);
         if walk.open_dir(&host).is_some() {
             let more = walk.folder(&host, &host, 0)?;
-            all = merge::merge(&all, &more, Strategy::Recurse, false).map_err(|why| why.to_string())?;
+            all = joined(&all, &more)?;
         }
         Ok(all)
     }
+}
+
+fn joined(a: &Value, b: &Value) -> Result<Value, String> {
+    merge(a, b, "recurse", false, &Budget::default()).map_err(|why| why.message)
 }
 
 fn is_member(group: &str, asked: &Asked<'_>) -> bool {
@@ -237,7 +242,10 @@ impl Walk<'_> {
         context.set("grains", self.asked.context.get("grains").unwrap_or_default());
         context.set("pillar", Value::dict([]));
         context.set("salt", jinja::functions());
-        let renderer = Renderer { files: self.asked.files, rules: &rules, context };
+        let Asked { id, context: opts, problems, .. } = self.asked;
+        let grains = context.get("grains").unwrap_or_default();
+        let functions = Renderer::functions(id, &grains, &Dict::default(), opts, problems);
+        let renderer = Renderer { files: self.asked.files, rules: &rules, context, functions };
         let file = PillarFile { rel: path.to_owned(), path: path.to_owned(), text: text.into() };
         let rendered = renderer.render_any("base", &file);
         rendered.map_err(|failure| format!("{path} does not render: {}", failure.cause))

@@ -14,6 +14,7 @@ use brine_protocol::ids::MinionId;
 use brine_protocol::value::{Value as Wire, ValueExt as _};
 use brine_render::{Dict, Value};
 
+use super::compile::Problems;
 use super::opts::PillarOpts;
 use super::roots::Files;
 
@@ -39,6 +40,7 @@ pub(super) struct Asked<'a> {
     pub(super) opts: &'a PillarOpts,
     /// `opts` of templates.
     pub(super) context: &'a Dict,
+    pub(super) problems: &'a Problems,
 }
 
 /// Fetches documents for sources. Separate, so that a compilation knows no connections.

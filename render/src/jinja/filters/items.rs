@@ -3,11 +3,11 @@
 use super::super::error::{JinjaError, Res};
 use super::super::interp::{Interp, Passed, check, hashed};
 use super::super::methods::list::sort_by;
-use super::super::object::{Iter, Undefined, cast};
+use super::super::object::{Group, Iter, Undefined, cast, object};
 use super::super::{attribute, ops, tests};
 use crate::value::{Dict, Value};
 
-pub(super) const NAMES: [&str; 26] = [
+pub(super) const NAMES: [&str; 25] = [
     "length",
     "count",
     "first",
@@ -32,7 +32,6 @@ pub(super) const NAMES: [&str; 26] = [
     "slice",
     "groupby",
     "sequence",
-    "random",
     "zip",
 ];
 
@@ -85,14 +84,18 @@ pub(super) fn apply(interp: &mut Interp, name: &str, value: &Value, mut passed: 
         "map" => return map(interp, value, passed),
         _ => {}
     }
-    let mut items = ops::iterate(interp, value)?;
+    let mut items = ops::iterate(interp, value).map_err(|error| match name {
+        _ if !error.message.ends_with("is not iterable") => error,
+        "last" => JinjaError::python(format!("'{}' object is not reversible", value.type_name())),
+        "reverse" => JinjaError::template("argument must be iterable"),
+        _ => error,
+    })?;
     interp.charge_values(items.len())?;
     Ok(match name {
         "list" => Value::list(items),
         "first" if items.is_empty() => Undefined::value("No first item, sequence was empty."),
         "first" => items.swap_remove(0),
         "last" => items.pop().unwrap_or_else(|| Undefined::value("No last item, sequence was empty.")),
-        "random" => return Err(JinjaError::python("random values need a source, which this host has not")),
         "reverse" => {
             items.reverse();
             Iter::generator(items)
@@ -205,7 +208,7 @@ pub(super) fn apply(interp: &mut Interp, name: &str, value: &Value, mut passed: 
                     _ => groups.push((keys[at].clone(), vec![items[at].clone()])),
                 }
             }
-            Value::list(groups.into_iter().map(|(key, group)| Value::tuple([key, Value::list(group)])))
+            Value::list(groups.into_iter().map(|(grouper, list)| object(Group { grouper, list: Value::list(list) })))
         }
         "zip" => {
             let mut columns = vec![items];

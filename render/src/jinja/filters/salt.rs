@@ -7,7 +7,7 @@ use super::super::{methods, number, ops, regex};
 use super::text_arg;
 use crate::value::{Set, Value};
 
-pub(super) const NAMES: [&str; 25] = [
+pub(super) const NAMES: [&str; 24] = [
     "regex_replace",
     "regex_match",
     "regex_search",
@@ -32,7 +32,6 @@ pub(super) const NAMES: [&str; 25] = [
     "method_call",
     "contains_whitespace",
     "substring_in_list",
-    "exactly_one_true",
 ];
 
 pub(super) fn apply(interp: &mut Interp, name: &str, value: &Value, passed: &Passed) -> Res<Value> {
@@ -126,10 +125,7 @@ pub(super) fn apply(interp: &mut Interp, name: &str, value: &Value, passed: &Pas
             Ok(out.into())
         }
         "to_num" | "str_to_num" => match value {
-            Value::Str(text) => Ok(number::parse_int(text, 10)
-                .map(Value::Int)
-                .or_else(|| number::parse_float(text).map(Value::Float))
-                .unwrap_or_else(|| value.clone())),
+            Value::Str(text) => Ok(to_number(text)),
             Value::Float(n) => Ok(Value::Int(n.trunc() as i128)),
             _ => ops::integer(value).map(Value::Int).ok_or_else(|| {
                 let name = value.type_name();
@@ -151,10 +147,6 @@ pub(super) fn apply(interp: &mut Interp, name: &str, value: &Value, passed: &Pas
             let text = text_arg(value)?.to_owned();
             let items = ops::iterate(interp, &list)?;
             Ok(items.iter().any(|item| item.as_str().is_some_and(|item| item.contains(&text))).into())
-        }
-        "exactly_one_true" => {
-            let items = ops::iterate(interp, value)?;
-            Ok((items.iter().filter(|item| item.truthy()).count() == 1).into())
         }
         other => Err(JinjaError::python(format!("the filter {other} is not there"))),
     }
@@ -263,4 +255,10 @@ fn flatten(
         }
     }
     Ok(())
+}
+
+/// The number that a text says, or the text.
+pub(super) fn to_number(text: &str) -> Value {
+    let number = number::parse_int(text, 10).map(Value::Int);
+    number.or_else(|| number::parse_float(text).map(Value::Float)).unwrap_or_else(|| text.into())
 }

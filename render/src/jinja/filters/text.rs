@@ -60,7 +60,6 @@ pub(super) fn apply(interp: &mut Interp, name: &str, value: &Value, passed: &Pas
             ));
         }
         "abs" => {
-            check(value)?;
             return match value {
                 Value::Float(n) => Ok(n.abs().into()),
                 _ => match ops::integer(value) {
@@ -72,6 +71,15 @@ pub(super) fn apply(interp: &mut Interp, name: &str, value: &Value, passed: &Pas
         }
         "round" => return round(value, passed),
         _ => {}
+    }
+    if name == "indent" && !matches!(value, Value::Str(_)) {
+        check(value)?;
+        return Err(JinjaError::python(match value {
+            // Jinja adds a line end, which a list takes for items
+            Value::List(_) => "'list' object has no attribute 'splitlines'".to_owned(),
+            Value::Tuple(_) => "can only concatenate tuple (not \"str\") to tuple".to_owned(),
+            other => format!("unsupported operand type(s) for +=: '{}' and 'str'", other.type_name()),
+        }));
     }
     let text = interp.text(value)?;
     let number = |at, name| passed.get(at, name).as_ref().and_then(ops::integer);
@@ -151,10 +159,7 @@ pub(super) fn apply(interp: &mut Interp, name: &str, value: &Value, passed: &Pas
             }
             out.split_whitespace().collect::<Vec<_>>().join(" ")
         }
-        _ => {
-            let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-            text.replace('\'', "&#39;").replace('"', "&#34;")
-        }
+        _ => escaped(&text),
     };
     interp.charge(made.len())?;
     Ok(made.into())
@@ -175,7 +180,6 @@ fn int(value: &Value, passed: &Passed) -> Res<Value> {
 }
 
 fn round(value: &Value, passed: &Passed) -> Res<Value> {
-    check(value)?;
     let precision = passed.get(0, "precision").as_ref().and_then(ops::integer).unwrap_or(0).clamp(-300, 300) as i32;
     let method = passed.get(1, "method").unwrap_or_else(|| Value::str("common"));
     let n = match value {
@@ -225,4 +229,10 @@ fn indent(interp: &mut Interp, text: &str, passed: &Passed) -> Res<Value> {
         out.push_str(line);
     }
     Ok(out.into())
+}
+
+/// Text for HTML.
+pub(super) fn escaped(text: &str) -> String {
+    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    text.replace('\'', "&#39;").replace('"', "&#34;")
 }

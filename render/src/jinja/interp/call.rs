@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::super::ast::{Args, Name};
-use super::super::error::{ErrorKind, JinjaError, Res};
+use super::super::error::{JinjaError, Res};
 use super::super::object::{BlockRef, Builtin, Cycler, Function, Joiner, Loop, Macro, Method, Undefined, cast};
 use super::super::scope::Scope;
 use super::super::{globals, methods, ops};
@@ -84,10 +84,7 @@ impl Interp<'_> {
         }
         if let Some(function) = cast::<Function>(callee) {
             let result = self.host.call(&function.name, passed.positional, passed.keyword);
-            return result.map_err(|why| {
-                let kind = if why.refused { ErrorKind::Function } else { ErrorKind::Python };
-                JinjaError::new(kind, why.message)
-            });
+            return result.map_err(Into::into);
         }
         if let Some(called) = cast::<Macro>(callee) {
             return self.deeper(|interp| interp.call_macro(called, passed));

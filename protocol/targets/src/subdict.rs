@@ -3,9 +3,8 @@
 use std::cell::Cell;
 
 use super::regex::Regex;
-use crate::args::yamlify;
-use crate::value::{Value, ValueExt};
 use brine_patterns::Glob;
+use brine_values::{Value, ValueExt};
 
 /// Upper bound on the parts of an expression. Salt tries every way to split it at every level, which grows fast.
 const MAX_PARTS: usize = 32;
@@ -29,6 +28,8 @@ pub(super) struct Subdict {
     /// The compiled pattern of each suffix of the expression that follows a delimiter, by its offset. They are compiled
     /// once, because a master compares them with ten thousand minions.
     ends: Vec<(usize, Pattern)>,
+    /// How a word is read as an argument.
+    argument: fn(&str) -> Value,
 }
 
 #[derive(Debug, Clone)]
@@ -45,7 +46,7 @@ const INNER: &str = ":";
 impl Subdict {
     /// Parses an expression. Salt accepts any text; an expression without a delimiter matches nothing. An expression
     /// that cannot be compiled matches nothing in Salt and is an error here.
-    pub(super) fn new(expr: &str, delimiter: &str, how: How) -> Result<Self, String> {
+    pub(super) fn new(expr: &str, delimiter: &str, how: How, argument: fn(&str) -> Value) -> Result<Self, String> {
         if delimiter.is_empty() {
             return Err("its delimiter is empty".to_owned());
         }
@@ -79,14 +80,14 @@ impl Subdict {
         {
             return Err(format!("{:?}: {why}", &expr[at..]));
         }
-        Ok(Self { expr: expr.to_owned(), delimiter: delimiter.to_owned(), ends })
+        Ok(Self { expr: expr.to_owned(), delimiter: delimiter.to_owned(), ends, argument })
     }
 
     /// The top-level key of the data that decides; none if several keys may.
     pub(super) fn key(&self) -> Option<&str> {
         let key = self.expr.split(&self.delimiter).next()?;
         // A number or a boolean also matches a key by its value.
-        (key != "*" && matches!(yamlify(key), Value::String(_))).then_some(key)
+        (key != "*" && matches!((self.argument)(key), Value::String(_))).then_some(key)
     }
 
     /// Whether the data matches the expression.
@@ -133,7 +134,7 @@ impl Run<'_> {
             }
             let (found, rest) = match &parts[..at] {
                 ["*"] => (data, expr),
-                path => match traverse(data, path) {
+                path => match traverse(data, path, self.own.argument) {
                     Some(found) => (found, rest),
                     None => return false,
                 },
@@ -180,7 +181,7 @@ impl Run<'_> {
 
 /// Follows a path as Salt's `traverse_dict_and_list` does: lists by index, or by keys of the maps in them; maps by key
 /// as text, or as YAML reads it.
-fn traverse<'a>(data: &'a Value, path: &[&str]) -> Option<&'a Value> {
+fn traverse<'a>(data: &'a Value, path: &[&str], argument: fn(&str) -> Value) -> Option<&'a Value> {
     let mut at = data;
     for part in path {
         at = match at {
@@ -200,7 +201,7 @@ fn traverse<'a>(data: &'a Value, path: &[&str]) -> Option<&'a Value> {
             },
             Value::Map(_) => match at.get(part) {
                 Some(found) => found,
-                None => match yamlify(part) {
+                None => match argument(part) {
                     Value::String(_) => return None,
                     loaded => by_value(at, &loaded)?,
                 },
@@ -241,7 +242,15 @@ fn number(value: &Value) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::value::{list, map, text};
+    use brine_values::{list, map, text};
+
+    fn argument(word: &str) -> Value {
+        word.parse::<i64>().map_or_else(|_| text(word), Value::from)
+    }
+
+    fn subdict(expr: &str, delimiter: &str) -> Result<Subdict, String> {
+        Subdict::new(expr, delimiter, How::Glob, argument)
+    }
 
     #[test]
     fn a_bomb_of_parts_ends() {
@@ -253,9 +262,9 @@ mod tests {
             }
         }
         let expr = "*:".repeat(30) + "z";
-        assert!(!Subdict::new(&expr, ":", How::Glob).unwrap().matches(&data));
-        assert!(Subdict::new(&"a:".repeat(100), ":", How::Glob).is_err());
-        assert!(Subdict::new("a:b", "", How::Glob).is_err());
+        assert!(!subdict(&expr, ":").unwrap().matches(&data));
+        assert!(subdict(&"a:".repeat(100), ":").is_err());
+        assert!(subdict("a:b", "").is_err());
     }
 
     #[test]
@@ -270,7 +279,7 @@ mod tests {
             ("n:1:one", true),
             ("n:2:one", false),
         ] {
-            assert_eq!(Subdict::new(expr, ":", How::Glob).unwrap().matches(&data), expected, "{expr}");
+            assert_eq!(subdict(expr, ":").unwrap().matches(&data), expected, "{expr}");
         }
     }
 }

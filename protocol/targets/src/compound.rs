@@ -4,9 +4,10 @@
 //! `not` binds closer than `and`, and `and` closer than `or`. An expression that Salt's parser refuses is an error
 //! here.
 
+use brine_values::Value;
+
 use super::nodegroup::Nodegroups;
-use super::{Facts, Target, TargetError, TargetType};
-use crate::value::Value;
+use super::{Dialect, Facts, Target, TargetError, TargetType};
 
 /// Upper bound on the words of an expression after the expansion of groups.
 const MAX_WORDS: usize = 20_000;
@@ -57,9 +58,9 @@ pub(super) enum Expr {
 
 impl Expr {
     /// Parses the words. The error says what is wrong.
-    pub(super) fn parse(words: Vec<String>, groups: &Nodegroups, exact: bool) -> Result<Self, String> {
-        let words = expand_groups(words, groups)?;
-        let mut parser = Parser { words: &words, at: 0, exact };
+    pub(super) fn parse(words: Vec<String>, dialect: Dialect<'_>, exact: bool) -> Result<Self, String> {
+        let words = expand_groups(words, dialect.nodegroups)?;
+        let mut parser = Parser { words: &words, at: 0, exact, argument: dialect.argument };
         let expr = parser.any(0)?;
         match parser.next() {
             None => Ok(expr),
@@ -105,6 +106,7 @@ struct Parser<'a> {
     words: &'a [String],
     at: usize,
     exact: bool,
+    argument: fn(&str) -> Value,
 }
 
 impl<'a> Parser<'a> {
@@ -188,116 +190,7 @@ impl<'a> Parser<'a> {
             Some(other) => return Err(TargetError::UnknownType(format!("{other}@"))),
         };
         let delimiter = delimiter.map_or_else(|| ":".to_owned(), String::from);
-        Target::parse(kind, &Value::from(pattern), &delimiter)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::ids::MinionId;
-    use crate::value::{list, map, text};
-
-    fn groups() -> Nodegroups {
-        Nodegroups::new(&map([("web", text("web*")), ("both", text("N@web or L@db1")), ("loose", text("web1 or db1"))]))
-    }
-
-    /// Whether the expression matches the minion; none if the expression is invalid.
-    fn meant(expr: &str, id: &str) -> Option<bool> {
-        let grains = map([("os", text("Debian")), ("ipv4", list(["10.0.0.1"]))]);
-        let pillar = map([("role", text("front"))]);
-        let target = Target::parse_with(TargetType::Compound, &text(expr), ":", &groups()).ok()?;
-        let id = MinionId::new(id).unwrap();
-        Some(target.matches(&Facts { id: &id, grains: Some(&grains), pillar: Some(&pillar) }))
-    }
-
-    #[test]
-    fn precedence_is_pythons() {
-        for (expr, expected) in [
-            ("web*", Some(true)),
-            ("db* or web*", Some(true)),
-            ("db* and web* or web1", Some(true)),
-            ("web1 or db* and db*", Some(true)),
-            ("( web1 or db* ) and db*", Some(false)),
-            ("not db*", Some(true)),
-            ("not web*", Some(false)),
-            ("web* not web1", Some(false)),
-            ("web* not db1", Some(true)),
-            ("web* and not ( web1 or web2 )", Some(false)),
-            ("not ( db1 and web1 )", Some(true)),
-            ("G@os:Deb* and I@role:front", Some(true)),
-            ("G|@os|Debian", Some(true)),
-            ("P@os:(Deb|Red).* and E@web[0-9]", Some(true)),
-            ("J@role:fr.nt", Some(true)),
-            ("S@10.0.0.0/8 and L@web1,web2", Some(true)),
-            ("S@192.168.0.0/16", Some(false)),
-            ("N@web", Some(true)),
-            ("N@both and G@os:Debian", Some(true)),
-            // As in Salt, the words of a group get no parentheses of their own: this means web1 or ( db1 and db2 ).
-            ("N@loose and db2", Some(true)),
-            ("X@foo", Some(false)),
-            // No minion has resources. A minion manages its own resources.
-            ("T@ssh", Some(false)),
-            ("not T@ssh:web1", Some(true)),
-            ("M@web1", Some(true)),
-            ("M@web*", Some(false)),
-            ("G@", Some(false)),
-        ] {
-            assert_eq!(meant(expr, "web1"), expected, "{expr}");
-        }
-    }
-
-    #[test]
-    fn what_is_no_target_is_refused() {
-        for expr in [
-            "",
-            "and",
-            "or web1",
-            ") web1",
-            "( web1",
-            "web1 )",
-            "web1 db1",
-            "not",
-            "not not web1",
-            "web1 and",
-            "web1 and or db1",
-            "( and web1 )",
-            "( )",
-            "N@none and",
-            "N@none",
-            "R@%x",
-            "E@(",
-            "S@x",
-        ] {
-            assert_eq!(meant(expr, "web1"), None, "{expr}");
-        }
-        assert_eq!(meant(&("( ".repeat(1_000) + "web1" + &" )".repeat(1_000)), "web1"), None);
-    }
-
-    #[test]
-    fn the_error_says_what_is_wrong() {
-        let error = |expr: &str| Target::parse(TargetType::Compound, &text(expr), ":").unwrap_err().to_string();
-        assert_eq!(error("web1 and"), "\"web1 and\" is not a compound target: it ends too early");
-        assert_eq!(error("web1 db1"), "\"web1 db1\" is not a compound target: \"db1\" is not expected there");
-    }
-
-    #[test]
-    fn a_minion_of_which_nothing_is_known() {
-        let id = MinionId::new("web1").unwrap();
-        let meant = |expr: &str| {
-            let target = Target::parse(TargetType::Compound, &text(expr), ":").unwrap();
-            target.matches(&Facts::of_id(&id))
-        };
-        assert!(!meant("G@os:*"));
-        assert!(meant("not G@os:*"));
-        assert!(meant("S@10.0.0.0/8"), "it may have any address");
-    }
-
-    #[test]
-    fn missing_ids_of_lists_but_not_of_excluded_ones() {
-        let target = Target::parse(TargetType::Compound, &text("L@web1,gone or web2 and not L@away"), ":").unwrap();
-        let ids = ["web1", "web2"].map(|id| MinionId::new(id).unwrap());
-        let resolved = target.resolve(ids.iter().map(Facts::of_id));
-        assert_eq!((resolved.matched, resolved.missing), (ids.to_vec(), vec!["gone".to_owned()]));
+        let dialect = Dialect { nodegroups: &Nodegroups::default(), argument: self.argument };
+        Target::parse(kind, &Value::from(pattern), &delimiter, dialect)
     }
 }

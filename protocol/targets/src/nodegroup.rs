@@ -2,7 +2,7 @@
 
 use indexmap::IndexMap;
 
-use crate::value::{Value, ValueExt};
+use brine_values::{Value, ValueExt};
 
 /// Upper bound on the words of all groups together after expansion: groups that name other groups twice grow
 /// exponentially.
@@ -95,7 +95,7 @@ fn join_names(words: &[String]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::value::{list, map, text};
+    use brine_values::{list, map, text};
 
     #[test]
     fn loops_and_bombs_end() {

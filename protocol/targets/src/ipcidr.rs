@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use ipnet::{IpNet, Ipv4Net};
 
-use crate::value::{Value, ValueExt};
+use brine_values::{Value, ValueExt};
 
 /// An address or a network, as Python's `ipaddress` reads them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,7 +72,7 @@ fn with_mask(text: &str) -> Option<IpNet> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::value::{list, map};
+    use brine_values::{list, map};
 
     #[test]
     fn addresses_and_networks() {

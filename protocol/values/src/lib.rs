@@ -4,6 +4,8 @@
 //! MessagePack, text and bytes are one type (§2), so read a field of bytes with [`ValueExt::bytes`], which accepts
 //! both.
 
+pub mod pyrepr;
+
 pub use rmpv::Value;
 
 /// Reads and changes a [`Value`] without matching on it.
@@ -170,11 +172,11 @@ impl ValueExt for Value {
     }
 
     fn python_str(&self) -> String {
-        crate::pyrepr::str(self)
+        pyrepr::str(self)
     }
 
     fn python_repr(&self) -> String {
-        crate::pyrepr::repr(self)
+        pyrepr::repr(self)
     }
 }
 

@@ -1,0 +1,84 @@
+//! Execution functions that only compute: `grains.get`, `pillar.get`, `config.get`, `slsutil.merge`, `match.compound` and
+//! so on. They are answered here, without a host, from what a template knows of its minion.
+//!
+//! | file | content |
+//! |---|---|
+//! | `call` | the arguments of a call, bound to Python's signature |
+//! | `surroundings` | what the functions see |
+//! | `grains`, `pillar`, `config` | reading the three |
+//! | `filter` | `filter_by` |
+//! | `matching` | `match`, by the same code as the master's targets |
+//! | `sls`, `names`, `hashes`, `tests`, `log` | `defaults` and `slsutil`, names of files, `hashutil`, `test`, `log` |
+
+mod call;
+mod config;
+mod filter;
+mod grains;
+mod hashes;
+mod log;
+mod matching;
+mod names;
+mod pillar;
+mod sls;
+mod surroundings;
+mod tests;
+
+use std::rc::Rc;
+
+use call::{Call, Row};
+pub use matching::matches;
+pub use surroundings::{Level, Log, Surroundings};
+
+use crate::data::CallError;
+use crate::value::Value;
+
+/// What a function gives.
+type Answer = Result<Value, CallError>;
+
+const MODULES: &[(&str, &[Row])] = &[
+    ("config", config::ROWS),
+    ("defaults", sls::DEFAULTS),
+    ("file", names::ROWS),
+    ("grains", grains::ROWS),
+    ("hashutil", hashes::ROWS),
+    ("log", log::ROWS),
+    ("match", matching::ROWS),
+    ("pillar", pillar::ROWS),
+    ("slsutil", sls::SLSUTIL),
+    ("test", tests::ROWS),
+];
+
+fn row(name: &str) -> Option<&'static Row> {
+    let (module, function) = name.split_once('.')?;
+    let (_, rows) = MODULES.iter().find(|(known, _)| *known == module)?;
+    rows.iter().find(|row| row.name == function)
+}
+
+/// Whether a function is one of these.
+pub fn known(name: &str) -> bool {
+    row(name).is_some()
+}
+
+/// The names of all these functions.
+pub fn names() -> impl Iterator<Item = String> {
+    MODULES.iter().flat_map(|(module, rows)| rows.iter().map(move |row| format!("{module}.{}", row.name)))
+}
+
+/// Calls a function; none if it is not one of these, or if the arguments ask for what only a host has, as another
+/// environment's pillar.
+pub fn call(
+    surroundings: &Surroundings,
+    name: &str,
+    positional: Vec<Value>,
+    keyword: Vec<(Rc<str>, Value)>,
+) -> Option<Answer> {
+    let row = row(name)?;
+    let call = match Call::bind(row, surroundings, positional, keyword) {
+        Ok(call) => call,
+        Err(error) => return Some(Err(error)),
+    };
+    if row.host_if.iter().any(|name| call.given(name).is_some()) {
+        return None;
+    }
+    Some((row.run)(&call))
+}
