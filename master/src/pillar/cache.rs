@@ -172,7 +172,8 @@ mod tests {
             memory.put(&key, vec![0; 16 << 20]);
             assert!(memory.bytes <= MEMORY_MAX && memory.entries.contains_key(&key));
         }
-        let env = |n: usize| Key { id: "m".parse().unwrap(), pillarenv: Saltenv::try_from(format!("e{n}").as_str()).ok() };
+        let env =
+            |n: usize| Key { id: "m".parse().unwrap(), pillarenv: Saltenv::try_from(format!("e{n}").as_str()).ok() };
         (0..100).for_each(|n| memory.put(&env(n), vec![0]));
         assert_eq!(memory.entries.keys().filter(|key| key.id.as_str() == "m").count(), ENVIRONMENTS_MAX);
     }

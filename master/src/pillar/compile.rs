@@ -269,7 +269,8 @@ impl<'a> Compiler<'a> {
         match Top::merge(&files) {
             Ok(top) => (top, errors),
             Err(why @ BadTop) => {
-                self.problems.cause("the top file is no dict of environments with dicts of targets with lists of files");
+                self.problems
+                    .cause("the top file is no dict of environments with dicts of targets with lists of files");
                 errors.push(why.to_string());
                 (Top::default(), errors)
             }
@@ -313,8 +314,9 @@ impl<'a> Compiler<'a> {
     /// The pillar of `pillar_roots`.
     fn own(&self, top: &Top, renderer: &Renderer<'_>, errors: &mut Vec<String>) -> Value {
         let names = self.matching(top, errors);
-        let sources = Sources { opts: self.opts, files: &self.files, renderer, problems: self.problems, ignored: &top.ignored };
-        sources.render(self.in_order(names), &self.given, errors)
+        let sources =
+            Sources { opts: self.opts, files: &self.files, renderer, problems: self.problems, ignored: &top.ignored };
+        sources.render(&self.in_order(names), &self.given, errors)
     }
 
     fn matching(&self, top: &Top, errors: &mut Vec<String>) -> IndexMap<String, Vec<String>> {
@@ -400,8 +402,7 @@ pub(super) fn show_top(
     envs: &[Arc<Env>],
 ) -> Result<Wire, (Vec<String>, Vec<String>)> {
     let problems = Problems::default();
-    let compiler =
-        Compiler::new(subject, opts, envs, &problems).map_err(|why| (vec![why.clone()], vec![why]))?;
+    let compiler = Compiler::new(subject, opts, envs, &problems).map_err(|why| (vec![why.clone()], vec![why]))?;
     let context = Dict::default();
     context.set("opts", compiler.shown.clone().into());
     context.set("grains", compiler.grains_value.clone());

@@ -69,7 +69,9 @@ impl Failure {
         let message = match error.kind {
             ErrorKind::Template if error.message.starts_with(LOADING) => LOADING.to_owned() + " from " + HIDDEN,
             // They are made of the names in the template.
-            ErrorKind::Undefined | ErrorKind::Template | ErrorKind::NotFound | ErrorKind::Limit => error.message.clone(),
+            ErrorKind::Undefined | ErrorKind::Template | ErrorKind::NotFound | ErrorKind::Limit => {
+                error.message.clone()
+            }
             _ if own.is_some_and(|own| own == error.message) => error.message.clone(),
             _ => without_values(&error.message),
         };
@@ -103,7 +105,8 @@ fn without_values(message: &str) -> String {
         out.push_str(&rest[..start]);
         let after = &rest[start + 1..];
         // A value can have the quote in it: the last one of the line ends it, unless a name of a type comes first.
-        let named = after.find(quote).map(|end| &after[..end]).filter(|word| TYPES.contains(&word.trim_end_matches(" object")));
+        let named =
+            after.find(quote).map(|end| &after[..end]).filter(|word| TYPES.contains(&word.trim_end_matches(" object")));
         match named {
             Some(word) => {
                 out.push_str(&rest[start..start + word.len() + 2]);
@@ -137,7 +140,10 @@ mod tests {
             ("invalid literal for int() with base 10: 'hunter2'", "invalid literal for int() with base 10: '…'"),
             ("can only concatenate str (not \"int\") to str", "can only concatenate str (not \"int\") to str"),
             ("'NoneType' object is not iterable", "'NoneType' object is not iterable"),
-            ("unsupported operand type(s) for +: 'int' and 'str'", "unsupported operand type(s) for +: 'int' and 'str'"),
+            (
+                "unsupported operand type(s) for +: 'int' and 'str'",
+                "unsupported operand type(s) for +: 'int' and 'str'",
+            ),
             ("x 'it's a secret' y", "x '…' y"),
             ("unterminated 'secret", "unterminated '…'"),
             ("'int' then 'secret' then 'str'", "'int' then '…'"),

@@ -61,7 +61,9 @@ impl Fetch for HttpFetch {
             let origin = Url::parse(get.url).map_or_else(|why| why, |url| url.origin().to_string());
             format!("{origin}: no answer within {:.1} s", left.as_secs_f64())
         };
-        self.runtime.block_on(async { tokio::time::timeout(left, self.follow(get)).await }).unwrap_or_else(|_| Err(late(left)))
+        self.runtime
+            .block_on(async { tokio::time::timeout(left, self.follow(get)).await })
+            .unwrap_or_else(|_| Err(late(left)))
     }
 }
 

@@ -193,7 +193,8 @@ impl<'a> Files<'a> {
         let mut below = None;
         for env in self.envs {
             for (root, folder) in env.roots.iter().zip(&env.paths) {
-                let Some(rel) = std::path::Path::new(path).strip_prefix(folder).ok().and_then(|rel| rel.to_str()) else {
+                let Some(rel) = std::path::Path::new(path).strip_prefix(folder).ok().and_then(|rel| rel.to_str())
+                else {
                     continue;
                 };
                 let found = checked(rel).is_some_and(|rel| root.open_file(&rel).is_some());

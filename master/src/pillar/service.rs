@@ -207,7 +207,9 @@ impl Inner {
         let chosen = Chosen::new(subject, opts);
         let key = chosen.pillarenv.as_deref().map(Saltenv::try_from).transpose().ok();
         let key = key.map(|pillarenv| Key { id: subject.id.clone(), pillarenv });
-        let (Some(cache), Some(key)) = (opts.cache.filter(|_| caching != Caching::Off), key) else { return settings.compile(subject, &self.fetch) };
+        let (Some(cache), Some(key)) = (opts.cache.filter(|_| caching != Caching::Off), key) else {
+            return settings.compile(subject, &self.fetch);
+        };
         if caching == Caching::Renewed {
             self.cache.forget(&key.id, key.pillarenv.as_ref());
         }
@@ -246,5 +248,8 @@ fn merged(pillar: &Value, given: &Value, opts: &PillarOpts) -> Result<Value, Str
     use brine_render::Value as Rendered;
     let said = |why: brine_render::convert::ConvertError| why.to_string();
     let (pillar, given) = (Rendered::from_wire(pillar).map_err(said)?, Rendered::from_wire(given).map_err(said)?);
-    opts.merging.merge(&pillar, &given)?.to_wire(ConvertLimits { bytes: opts.size_max, ..ConvertLimits::default() }).map_err(said)
+    opts.merging
+        .merge(&pillar, &given)?
+        .to_wire(ConvertLimits { bytes: opts.size_max, ..ConvertLimits::default() })
+        .map_err(said)
 }

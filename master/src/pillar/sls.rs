@@ -42,17 +42,12 @@ struct Include {
 
 impl Sources<'_> {
     /// Renders and merges the files, after `given`. Adds what the minion is told of errors.
-    pub(super) fn render(
-        &self,
-        names: Vec<(String, Vec<String>)>,
-        given: &Value,
-        errors: &mut Vec<String>,
-    ) -> Value {
+    pub(super) fn render(&self, names: &[(String, Vec<String>)], given: &Value, errors: &mut Vec<String>) -> Value {
         let mut pillar = match given {
             Value::Dict(given) => Value::Dict(Dict::from_entries(given.borrow().clone(), false)),
             _ => Value::dict([]),
         };
-        for (env, globs) in &names {
+        for (env, globs) in names {
             let mut files = Vec::new();
             for glob in globs {
                 match self.files.matching(env, glob) {
@@ -110,22 +105,23 @@ impl Sources<'_> {
         depth: usize,
     ) -> (Option<Value>, Vec<String>) {
         let mut errors = Vec::new();
-        let rendered = match self.files.sls(env, sls) {
-            Err(why) => Err(Failure::plain(why.to_string())),
-            Ok(Some(file)) => {
-                let is_init = file.rel.ends_with("/init.sls") || file.rel == "init.sls";
-                self.renderer.render(env, &file, sls, defaults).map(|state| (state, is_init))
-            }
-            Ok(None) => {
-                if self.ignored.get(env).is_some_and(|names| names.contains(sls)) || !self.files.has_roots(env) {
-                    return (None, errors);
+        let rendered =
+            match self.files.sls(env, sls) {
+                Err(why) => Err(Failure::plain(why.to_string())),
+                Ok(Some(file)) => {
+                    let is_init = file.rel.ends_with("/init.sls") || file.rel == "init.sls";
+                    self.renderer.render(env, &file, sls, defaults).map(|state| (state, is_init))
                 }
-                errors.push(self.say(format!(
-                    "Specified SLS '{sls}' in environment '{env}' is not available on the salt master"
-                )));
-                Ok((Value::dict([]), false))
-            }
-        };
+                Ok(None) => {
+                    if self.ignored.get(env).is_some_and(|names| names.contains(sls)) || !self.files.has_roots(env) {
+                        return (None, errors);
+                    }
+                    errors.push(self.say(format!(
+                        "Specified SLS '{sls}' in environment '{env}' is not available on the salt master"
+                    )));
+                    Ok((Value::dict([]), false))
+                }
+            };
         let (state, is_init) = match rendered {
             Ok(rendered) => rendered,
             Err(failure) => {

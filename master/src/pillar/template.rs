@@ -72,13 +72,7 @@ impl Renderer<'_> {
         }
     }
 
-    fn pipe(
-        &self,
-        env: &str,
-        file: &PillarFile,
-        sls: &str,
-        defaults: Option<&Dict>,
-    ) -> Result<Rendered, Failure> {
+    fn pipe(&self, env: &str, file: &PillarFile, sls: &str, defaults: Option<&Dict>) -> Result<Rendered, Failure> {
         let limits = YamlLimits { text: self.rules.limits.bytes, ..YamlLimits::default() };
         let options = PipeOptions {
             default: &self.rules.default,
@@ -153,7 +147,9 @@ impl Surroundings<'_> {
             return Err(self.refuse("file.file_exists needs a path".to_owned()));
         };
         let found = self.files.has_path(path);
-        found.map(Value::Bool).ok_or_else(|| self.refuse("file.file_exists sees paths below pillar_roots only".to_owned()))
+        found
+            .map(Value::Bool)
+            .ok_or_else(|| self.refuse("file.file_exists sees paths below pillar_roots only".to_owned()))
     }
 }
 

@@ -159,7 +159,8 @@ mod tests {
     use super::*;
 
     fn top(texts: &[&str]) -> Result<Top, BadTop> {
-        let load = |text: &&str| brine_render::yaml::load_ordered(text, &brine_render::yaml::Limits::default()).unwrap();
+        let load =
+            |text: &&str| brine_render::yaml::load_ordered(text, &brine_render::yaml::Limits::default()).unwrap();
         Top::merge(&texts.iter().map(load).collect::<Vec<_>>())
     }
 
@@ -181,7 +182,15 @@ mod tests {
 
     #[test]
     fn other_forms_are_refused() {
-        for text in ["[a]", "base: [a]", "base: 1", "base: {'*': 1}", "base: {'*': null}", "base: null", "base: {'*': [{order: []}]}"] {
+        for text in [
+            "[a]",
+            "base: [a]",
+            "base: 1",
+            "base: {'*': 1}",
+            "base: {'*': null}",
+            "base: null",
+            "base: {'*': [{order: []}]}",
+        ] {
             assert!(top(&[text]).is_err(), "{text}");
         }
         for text in ["{}", "base: {}", "base: []", "base: {'*': []}", "include: [a]"] {

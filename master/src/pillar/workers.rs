@@ -162,7 +162,8 @@ impl State {
 
     /// The time until a running job gives up its place.
     fn until_slow(&self) -> Duration {
-        let left = self.running.values().map(|since| SLOW.saturating_sub(since.elapsed())).filter(|left| !left.is_zero());
+        let left =
+            self.running.values().map(|since| SLOW.saturating_sub(since.elapsed())).filter(|left| !left.is_zero());
         left.min().unwrap_or(SLOW)
     }
 }
@@ -210,11 +211,13 @@ mod tests {
         let workers = Workers::new(1);
         let (go, wait) = mpsc::channel::<()>();
         let (began, begins) = mpsc::channel();
-        workers.submit(&id("a"), move || {
-            began.send(()).unwrap();
-            wait.recv_timeout(LONG).unwrap_or(());
-            panic!("a test")
-        }).unwrap();
+        workers
+            .submit(&id("a"), move || {
+                began.send(()).unwrap();
+                wait.recv_timeout(LONG).unwrap_or(());
+                panic!("a test")
+            })
+            .unwrap();
         begins.recv_timeout(LONG).unwrap();
         for _ in 0..WAITING_MAX {
             workers.submit(&id("a"), || {}).unwrap();

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use brine_protocol::value::{Value, ValueExt, empty_map, map};
 
-use crate::harness::{SOON, TestMaster, TestMinion, decode, mode};
+use crate::harness::{Deadline as _, SOON, TestMaster, TestMinion, decode, mode};
 
 /// A master with pillar files.
 async fn master(extra: &str, files: &[(&str, &str)]) -> TestMaster {
@@ -109,7 +109,7 @@ async fn requests_beyond_the_bounds_get_an_error() {
     let missing = error(&pillar(&master, &web, missing).await);
     assert_eq!(missing, "No matching pillar environment for environment 'nope' found");
     // Deeper than a request may be.
-    let deep = (0..10_000).fold(Value::Nil, |inner, _| Value::Array(vec![inner]));
+    let deep = (0..1_000).fold(Value::Nil, |inner, _| Value::Array(vec![inner]));
     let sealed = web.session().seal_request(request(map([("deep", deep)]))).unwrap();
     let reply = master.raw(sealed.payload).await;
     assert!(web.session().open_pillar_reply(&reply, &sealed.nonce).is_err());
@@ -119,10 +119,7 @@ async fn requests_beyond_the_bounds_get_an_error() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_template_keeps_nobody_waiting() {
-    let files = [
-        ("top.sls", "base:\n  slow*: ['s*']\n  web1: [web]\n"),
-        ("web.sls", "role: web\n"),
-    ];
+    let files = [("top.sls", "base:\n  slow*: ['s*']\n  web1: [web]\n"), ("web.sls", "role: web\n")];
     let master = master("pillar_workers: 1\npillar_timeout: 20\nrender_max_steps: 1000000000", &files).await;
     // It takes until `pillar_timeout`, which is looked at between files.
     for n in 0..2_000 {

@@ -54,6 +54,8 @@ fn attribute(interp: &mut Interp, value: &Value, name: &str) -> Option<Value> {
     }
     if let Some(functions) = cast::<Functions>(value) {
         return Some(match &functions.module {
+            // `salt['a.b']` without such a function
+            None if name.contains('.') => return None,
             None => object(Functions { module: Some(name.into()) }),
             Some(module) => object(Function { name: format!("{module}.{name}").into() }),
         });

@@ -5,7 +5,8 @@ use serde_json::json;
 
 #[test]
 fn a_python_minion_gets_its_pillar() {
-    let mut master = Master::prepare(Kind::Brine, "timeout: 30\npillar_roots: {base: [../srv/pillar], dev: [../srv/dev]}");
+    let mut master =
+        Master::prepare(Kind::Brine, "timeout: 30\npillar_roots: {base: [../srv/pillar], dev: [../srv/dev]}");
     let write = |path: &str, text: &str| {
         let path = master.path("srv").join(path);
         std::fs::create_dir_all(path.parent().expect("a folder")).expect("our own folder");

@@ -221,7 +221,7 @@ impl Minion {
             ("pretag", Value::Nil),
         ]);
         let pillar = self.refresh(link).await;
-        let event = link.request(&started, Session::open_reply).await.map_err(|error| error.to_string());
+        let event = link.request(&started, Session::open_reply).await;
         for (what, done) in [("pillar", pillar), ("start event", event.map(drop))] {
             if let Err(error) = done {
                 self.shared.stats.error(&format!("{what}: {error}"));
@@ -242,7 +242,7 @@ impl Minion {
             ("ver", Value::from("2")),
         ]);
         let began = std::time::Instant::now();
-        let pillar = link.request(&load, Session::open_pillar_reply).await.map_err(|error| error.to_string())?;
+        let pillar = link.request(&load, Session::open_pillar_reply).await?;
         self.shared.stats.pillar_time.add(began.elapsed());
         up(&self.shared.stats.pillars);
         if pillar.has("_errors") { Err("the pillar has errors".to_owned()) } else { Ok(()) }

@@ -60,7 +60,9 @@ pub(super) fn read(given: &Arguments<'_>) -> Result<Arc<dyn ExternalPillar>, Str
     let keep_newline = match given.get(3, "keep_newline") {
         None => Keep::All(false),
         Some(Wire::Boolean(keep)) => Keep::All(*keep),
-        Some(Wire::Array(_)) => Keep::Matching(given.texts(3, "keep_newline").iter().map(|glob| Glob::new(glob)).collect()),
+        Some(Wire::Array(_)) => {
+            Keep::Matching(given.texts(3, "keep_newline").iter().map(|glob| Glob::new(glob)).collect())
+        }
         Some(_) => return Err("keep_newline is neither true nor false nor a list of globs".to_owned()),
     };
     let template = given.is(7, "template").then(|| -> Result<_, String> {

@@ -102,12 +102,7 @@ fn grain_text(grain: &Wire) -> String {
 
 /// Puts the id and grains into an address, with all that is no letter or digit written as `%xx`: a minion's word leads
 /// to no other path.
-fn fill(
-    url: &str,
-    id: &str,
-    grain: impl Fn(&str) -> Option<String>,
-    with_grains: bool,
-) -> Result<String, String> {
+fn fill(url: &str, id: &str, grain: impl Fn(&str) -> Option<String>, with_grains: bool) -> Result<String, String> {
     let url = url.replace("%s", &quoted(id)?);
     if !with_grains {
         return Ok(url);
@@ -117,7 +112,8 @@ fn fill(
     while let Some((before, after)) = rest.split_once('<') {
         let Some((name, then)) = after.split_once('>') else { break };
         out.push_str(before);
-        let value = grain(name).filter(|value| !value.is_empty()).ok_or_else(|| format!("the minion has no grain {name:?}"))?;
+        let value =
+            grain(name).filter(|value| !value.is_empty()).ok_or_else(|| format!("the minion has no grain {name:?}"))?;
         out.push_str(&quoted(&value).map_err(|why| format!("the grain {name:?} {why}"))?);
         rest = then;
     }

@@ -99,7 +99,9 @@ pub(super) fn read(c: &Config) -> Result<Vec<Source>, ConfigError> {
     let Some(entries) = value.list() else { return Err(wrong("a list of sources".to_owned())) };
     let mut sources = Vec::new();
     for entry in entries {
-        let Some([_, ..]) = entry.entries() else { return Err(wrong("a list of dicts, one for each source".to_owned())) };
+        let Some([_, ..]) = entry.entries() else {
+            return Err(wrong("a list of dicts, one for each source".to_owned()));
+        };
         for (source, arguments) in entry.entries().unwrap_or_default() {
             let source = source.python_str();
             let Some((_, read)) = SOURCES.iter().find(|(known, _)| *known == source) else {
@@ -150,7 +152,9 @@ impl<'a> Arguments<'a> {
     /// Refuses arguments that the source does not have.
     fn only(&self, names: &[&str]) -> Result<(), String> {
         let unknown = match self.value {
-            Wire::Map(entries) => entries.iter().map(|(name, _)| name.python_str()).find(|name| !names.contains(&name.as_str())),
+            Wire::Map(entries) => {
+                entries.iter().map(|(name, _)| name.python_str()).find(|name| !names.contains(&name.as_str()))
+            }
             Wire::Array(items) if items.len() > names.len() => Some(format!("number {}", names.len() + 1)),
             _ => None,
         };
@@ -166,7 +170,8 @@ mod tests {
     use brine_protocol::config::Role;
 
     fn read_text(text: &str) -> Result<Vec<&'static str>, String> {
-        let config = Config::from_yaml(&format!("ext_pillar: {text}"), Path::new("/etc/salt/master"), Role::Master).unwrap();
+        let config =
+            Config::from_yaml(&format!("ext_pillar: {text}"), Path::new("/etc/salt/master"), Role::Master).unwrap();
         read(&config).map(|sources| sources.iter().map(Source::name).collect()).map_err(|error| error.to_string())
     }
 

@@ -95,7 +95,9 @@ impl Http {
                 HostError::Failed(why) => HostError::Failed(format!("{}: {why}", hop.url.origin())),
                 denied => denied,
             })?;
-            let Some(location) = answer.location().map_err(HostError::Failed)? else { return Ok(value(answer, &hop.url)) };
+            let Some(location) = answer.location().map_err(HostError::Failed)? else {
+                return Ok(value(answer, &hop.url));
+            };
             if left == 0 {
                 if redirects == 0 {
                     return Ok(value(answer, &hop.url)); // the module handles redirects itself
