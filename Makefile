@@ -27,7 +27,7 @@ RUN_ALL := $(RUN_TESTS)$(if $(NEXTEST), --profile waits --test-threads $(shell e
 
 export BRINE_PYTHON = $(VENV)/bin/python
 
-.PHONY: help setup build console browser modules venv demo test lint docs engines programs test-executor test-rest interop soak bench bench-scale bench-parts bench-guard settings install audit clean
+.PHONY: help setup build console browser modules venv demo test lint docs engines programs test-executor test-rest interop formulas soak bench bench-scale bench-parts bench-guard settings install audit clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1 - \2/p' $(MAKEFILE_LIST)
@@ -55,9 +55,10 @@ browser: setup
 modules: setup ## build the standard modules and the examples as components
 	BRINE_GUEST_RUSTC_DIR=$(TARGET)/guest-rustc PROFILE=$(PROFILE) SALT_MODULE=$(SALT_MODULE) tools/build-modules.sh $(MODULES)
 
-venv: setup ## install Python Salt, the peer of the interop tests
+venv: setup ## install Python Salt and pepper, the peers of the interop tests
 	@tools/setup.sh peers || echo "setup: no minisign or PostgreSQL here: the tests that need them do nothing" >&2
 	@tools/salt-venv.sh $(SALT_LINE) $(VENV)
+	@tools/pepper-venv.sh $(TARGET)/venv/pepper || echo "venv: no pepper here: the tests that need it do nothing" >&2
 
 # Only what tools/demo.sh starts and calls, beside each other in target/demo. One cargo call, so that every crate is compiled
 # once; the price is that this executor is linked with wasmtime's compiler, as the shipped one never is. The master is without its
@@ -101,11 +102,18 @@ programs: setup console
 
 # `make test` runs the same against the newest line only.
 interop: programs engines ## interop with Python Salt 3008, 3007 and 3006, as masters, minions and clients
+	@tools/pepper-venv.sh $(TARGET)/venv/pepper
 	@for line in $(INTEROP_LINES); do \
 	  echo "interop: Python Salt $$line"; \
 	  tools/salt-venv.sh $$line $(TARGET)/venv/salt-$$line && \
 	  BRINE_LONG=yes BRINE_PYTHON=$(TARGET)/venv/salt-$$line/bin/python $(RUN_ALL) --locked $(TESTED) --test interop || exit 1; \
 	done
+
+# FORMULAS has a folder for each repository of tests/formulas/formulas.tsv, at its commit. V=-v prints each difference.
+formulas: setup ## compile public formulas and compare with stock Salt; FORMULAS=folder
+	@test -d "$(FORMULAS)" || { echo "make formulas FORMULAS=folder of the formulas that tests/formulas/formulas.tsv names" >&2; exit 2; }
+	cargo build --locked --release -p brine-formulas
+	tests/formulas/run.py $(TARGET)/release/brine-formulas $(FORMULAS) $(TARGET)/formulas $(V)
 
 # The short form of the same test is in `make test`.
 soak: setup ## a million malformed requests to a master: minutes, and a check of its memory

@@ -4,8 +4,9 @@ use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use brine_cli::output::{self, Style};
-use brine_protocol::value::{self, Value};
+use brine_protocol::value::Value;
 
+use crate::json;
 use crate::problem::Problem;
 
 /// The form of an answer.
@@ -56,7 +57,7 @@ impl Format {
     /// The answer to a request.
     pub fn answer(self, value: &Value) -> Response {
         let (media, text) = match self {
-            Self::Json => (JSON, value::to_json(value).to_string()),
+            Self::Json => (JSON, json::line(value)),
             Self::Yaml => (YAML, output::render("yaml", value, &Style::default()) + "\n"),
         };
         let mut response = text.into_response();

@@ -10,6 +10,7 @@ use brine_protocol::value::{self, Value, ValueExt};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 
+use crate::numbers;
 use crate::problem::Problem;
 use crate::work;
 
@@ -87,7 +88,8 @@ pub fn parse(media: &str, bytes: &[u8]) -> Result<Value, Problem> {
                 return Ok(value::empty_map());
             }
             bound_json(bytes)?;
-            let json = serde_json::from_slice(bytes).map_err(|_| Problem::bad("Invalid JSON document"))?;
+            let json =
+                serde_json::from_slice(&numbers::quoted(bytes)).map_err(|_| Problem::bad("Invalid JSON document"))?;
             value::from_json(&json)
         }
         "application/x-yaml" | "text/yaml" => yaml::load(text()?).map_err(|_| Problem::bad("Invalid YAML document"))?,
@@ -182,6 +184,11 @@ mod tests {
         assert_eq!(read("", "kwarg=%7Ba%3A+1%7D&x=1"), Ok(json!({"kwarg": {"a": 1}, "x": "1"})));
         for (media, text) in [("", ""), ("application/json", ""), ("text/yaml", ""), ("application/json", "null")] {
             assert_eq!(read(media, text), Ok(json!({})), "{media} {text}");
+        }
+        for (media, text) in
+            [("text/plain", r#"{"jid": 20261124070448670000}"#), ("text/yaml", "jid: 20261124070448670000")]
+        {
+            assert_eq!(read(media, text), Ok(json!({"jid": "20261124070448670000"})), "{media}");
         }
         for media in ["text/html", "multipart/form-data; boundary=x", "application/msgpack"] {
             assert_eq!(read(media, "{}"), Err(406), "{media}");

@@ -11,7 +11,8 @@ use crate::job::local;
 use crate::link::{Caller, Link, LinkError};
 use crate::problem::Problem;
 
-/// Runs a call. Returns its result; of a batch, that of each minion. `longest` bounds the wait for a runner.
+/// Runs a call. Returns its result; of a batch, that of each minion. `longest` bounds the wait for a runner
+/// or the wheel that says no `timeout` itself, as in Salt.
 ///
 /// # Errors
 /// When the master refuses, or its answer does not come.
@@ -34,8 +35,10 @@ async fn one(link: &dyn Link, caller: &Caller, call: Call, longest: Duration) ->
             Err(LinkError::NoMatch) => Ok(value::empty_map()),
             Err(error) => Err(error.into()),
         },
-        Call::Master { wheel: true, wait, fun, args, kwargs, .. } => {
-            let mut reply = link.wheel(caller, &fun, args, kwargs).await?;
+        Call::Master { wheel: true, wait, fun, args, kwargs, timeout, .. } => {
+            let reply = link.wheel(caller, &fun, args, kwargs);
+            let reply = tokio::time::timeout(timeout.unwrap_or(longest), reply).await;
+            let mut reply = reply.map_err(|_| LinkError::Late)??;
             if !wait {
                 let jid = reply.traverse("data:jid", ":").cloned().unwrap_or(Value::Nil);
                 reply.remove("data");
@@ -48,9 +51,8 @@ async fn one(link: &dyn Link, caller: &Caller, call: Call, longest: Duration) ->
             Ok(value::map([("tag", started.tag), ("jid", started.jid)]))
         }
         Call::Master { wheel: false, wait: true, fun, args, kwargs, timeout, full_return } => {
-            let longest = timeout.map_or(longest, |timeout| timeout.min(longest));
             let result = runner(link, caller, &fun, args, kwargs, full_return);
-            tokio::time::timeout(longest, result).await.map_err(|_| LinkError::Late)?
+            tokio::time::timeout(timeout.unwrap_or(longest), result).await.map_err(|_| LinkError::Late)?
         }
     }
 }

@@ -144,6 +144,8 @@ pub struct Given {
     pub token: Option<Secret<String>>,
     /// `username`, `password` and `eauth`.
     pub log_in: Option<(String, Secret<String>, String)>,
+    /// `token_expire`: how long the token of that log-in should live.
+    pub expire: Option<Duration>,
 }
 
 impl Given {
@@ -160,7 +162,10 @@ impl Given {
             (Some(username), Some(password), Some(eauth)) => Some((username.to_owned(), password, eauth.to_owned())),
             _ => None,
         };
-        Self { token, log_in }
+        let seconds =
+            map.get("token_expire").and_then(|expire| expire.as_f64().or_else(|| expire.text()?.parse().ok()));
+        let expire = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        Self { token, log_in, expire }
     }
 }
 

@@ -4,8 +4,7 @@
 use axum::extract::Request;
 use axum::http::header::{
     ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
-    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD,
-    ORIGIN, VARY,
+    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ORIGIN, VARY,
 };
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
@@ -54,8 +53,8 @@ impl Origin {
 
 /// Answers a browser that asks whether it may send a request. None, if this is no such question.
 pub fn preflight(request: &Request, origin: Option<&Origin>) -> Option<Response> {
-    let is_asked = request.method() == Method::OPTIONS && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD);
-    let origin = origin.filter(|_| is_asked)?;
+    // Salt answers it without `Access-Control-Request-Method` as well.
+    let origin = origin.filter(|_| request.method() == Method::OPTIONS)?;
     if origin.trust == Trust::None {
         let why =
             "Pages of this origin may not use this service; cors_origins below rest_cherrypy names those that may";

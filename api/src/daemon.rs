@@ -68,7 +68,7 @@ impl run::Daemon for ApiDaemon {
             ProcessError::new(exit::GENERIC, why)
         })?;
         let link = Arc::new(LocalLink::new(opts.master.clone()));
-        let api = Arc::new(Api::new(link, tls.is_some(), opts.prefix.clone(), opts.app.clone(), live(&opts)));
+        let api = Arc::new(Api::new(link, tls.is_some(), opts.paths.clone(), opts.app.clone(), live(&opts)));
         let server = Server::start(listener, tls.clone(), Arc::clone(&api));
         let scheme = if tls.is_some() { "https" } else { "http" };
         tracing::info!("answering at {scheme}://{address}");

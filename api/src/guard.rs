@@ -20,7 +20,7 @@ use crate::state::{Api, Shared};
 use crate::work::Busy;
 
 /// Names of credentials, which a query must not have: proxies and browsers write queries down.
-const NOT_IN_QUERIES: [&str; 3] = ["token", "password", "session_id"];
+const NOT_IN_QUERIES: [&str; 4] = ["token", "salt_token", "password", "session_id"];
 /// The paths that are not there without sessions, as in Salt.
 const OF_SESSIONS: [&str; 4] = ["login", "logout", "minions", "jobs"];
 
@@ -39,7 +39,7 @@ pub async fn guard(State(api): Shared, mut request: Request, next: Next) -> Resp
     let live = api.live();
     let is_chunked = request.headers().contains_key(TRANSFER_ENCODING);
     let origin = cors::Origin::of(request.headers(), &live.rules);
-    let answered = match admit(&live.rules, &api.prefix, &mut request) {
+    let answered = match admit(&live.rules, &api.paths.prefix, &mut request) {
         Err(problem) => problem.into_response(),
         Ok(()) => match cors::preflight(&request, origin.as_ref()) {
             Some(answer) => answer,

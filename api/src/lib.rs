@@ -7,7 +7,7 @@
 //! - [`guard`]: what each request passes first · [`address`]: where it comes from · [`rules`]: who may speak · [`cors`]: other sites' pages
 //! - [`work`]: how many requests there may be · [`places`]: bounds in all and of one address
 //! - [`listen`]: connections: [`tls`], [`stream`], [`traffic`]
-//! - [`body`]: what comes in · [`answer`]: what goes out · [`problem`]: refusals · [`credentials`]: the caller's token
+//! - [`body`]: what comes in, [`numbers`] · [`answer`]: what goes out, [`json`] · [`problem`]: refusals · [`credentials`]: the caller's token
 //! - [`pages`]: an application of the operator's · [`console`]: the one for which there is none
 //! - [`link`]: the way to the master
 //!
@@ -27,8 +27,10 @@ pub mod credentials;
 pub mod daemon;
 pub mod guard;
 pub mod job;
+pub mod json;
 pub mod link;
 pub mod listen;
+pub mod numbers;
 pub mod pages;
 pub mod paths;
 pub mod places;

@@ -1,6 +1,15 @@
-//! An application for browsers, which the operator serves by salt-api.
+//! Where the configuration wants salt-api's paths, and the application for browsers that the operator serves by it.
 
 use std::path::PathBuf;
+
+/// Paths that the configuration names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Paths {
+    /// What stands before each path; empty or `/…` without a slash at its end.
+    pub prefix: String,
+    /// The path of hooks, after the prefix.
+    pub hook: String,
+}
 
 /// The application.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -25,12 +25,12 @@ pub fn router(api: Arc<Api>) -> Router {
         .get("/events", Proof::Token, "Events as they come: server-sent events", events::events)
         .get("/ws", Proof::Token, "Events as they come: a WebSocket", events::ws)
         .post(
-            "/hook",
+            &api.paths.hook,
             Proof::Token,
             "Fires the event of a hook; without a token if webhook_disable_auth is set",
             hook::plain,
         )
-        .post("/hook/{*tag}", Proof::Token, "The same, with a tag of its own", hook::tagged)
+        .post(&format!("{}/{{*tag}}", api.paths.hook), Proof::Token, "The same, with a tag of its own", hook::tagged)
         .post("/token", Proof::Body, "Makes tokens: a bare list", token::make)
         .get("/minions", Proof::Token, "The grains of all minions", minions::grains)
         .post("/minions", Proof::Token, "Starts jobs", minions::publish)
@@ -42,8 +42,9 @@ pub fn router(api: Arc<Api>) -> Router {
         .get("/keys/{id}", Proof::Token, "Fingerprints", keys::one)
         .get("/stats", Proof::Token, "Counts; without a token if stats_disable_auth is set", stats::show)
         .files(app::routes(&api.app), &app::paths(&api.app))
-        .router(&api.prefix);
-    let paths = if api.prefix.is_empty() { paths } else { Router::new().nest(&api.prefix, paths) };
+        .router(&api.paths.prefix);
+    let prefix = api.paths.prefix.as_str();
+    let paths = if prefix.is_empty() { paths } else { Router::new().nest(prefix, paths) };
     paths
         .fallback(app::nothing)
         .method_not_allowed_fallback(|| async {

@@ -12,7 +12,7 @@ use brine_protocol::target::Nodegroups;
 use brine_protocol::value::{Value, ValueExt as _};
 
 use crate::chunk::Client;
-use crate::pages::AppOpts;
+use crate::pages::{AppOpts, Paths};
 use crate::rules::Rules;
 
 /// What salt-api reads from the configuration.
@@ -40,8 +40,8 @@ pub struct ApiOpts {
     pub rest_timeout: Duration,
     /// Where the master is.
     pub master: ClientOpts,
-    /// What stands before each path; empty, or as `/salt`.
-    pub prefix: String,
+    /// Where its paths are.
+    pub paths: Paths,
     /// The pages for browsers.
     pub app: AppOpts,
     /// Whether `/stats` answers everybody.
@@ -76,6 +76,9 @@ pub enum SettingsError {
     /// A path that cannot be one.
     #[error("rest_cherrypy: {0} must be a path of letters, digits and . _ - such as /{1}, and none of salt-api's own")]
     Path(&'static str, &'static str),
+    /// Two paths that are one.
+    #[error("rest_cherrypy: {0} and {1} must be different paths")]
+    SamePath(&'static str, &'static str),
 }
 
 impl ApiOpts {
@@ -90,6 +93,29 @@ impl ApiOpts {
             (Some(crt), Some(key)) => Some(TlsFiles { crt, key, chain: path(settings::API_SSL_CHAIN)? }),
             _ => return Err(SettingsError::NoCertificate(config.path().to_owned())),
         };
+        let app = AppOpts {
+            page: path(settings::API_APP)?,
+            path: own_path(&config.get(settings::API_APP_PATH)?).ok_or(SettingsError::Path("app_path", "app"))?,
+            folder: path(settings::API_STATIC)?,
+            folder_path: own_path(&config.get(settings::API_STATIC_PATH)?)
+                .ok_or(SettingsError::Path("static_path", "static"))?,
+        };
+        let paths = Paths {
+            prefix: match config.get(settings::API_ROOT_PREFIX)?.trim_matches('/') {
+                "" => String::new(),
+                prefix => own_path(prefix).ok_or(SettingsError::Path("root_prefix", "salt"))?,
+            },
+            hook: match config.get(settings::API_WEBHOOK_URL)?.trim_matches('/') {
+                HOOK => format!("/{HOOK}"),
+                other => own_path(other).ok_or(SettingsError::Path("webhook_url", HOOK))?,
+            },
+        };
+        let own = [("app_path", &app.path), ("static_path", &app.folder_path), ("webhook_url", &paths.hook)];
+        for (at, (name, one)) in own.iter().enumerate() {
+            if let Some((other, _)) = own[at + 1..].iter().find(|(_, path)| path == one) {
+                return Err(SettingsError::SamePath(name, other));
+            }
+        }
         let named = config.get(settings::NETAPI_ENABLE_CLIENTS)?;
         let (known, unknown_clients) = named.into_iter().partition::<Vec<_>, _>(|name| Client::parse(name).is_some());
         Ok(Self {
@@ -104,22 +130,16 @@ impl ApiOpts {
             groups: config.value(settings::NODEGROUPS.row.name).map(Nodegroups::new).unwrap_or_default(),
             rest_timeout: config.get(settings::REST_TIMEOUT)?,
             master: ClientOpts::new(config)?,
-            prefix: match config.get(settings::API_ROOT_PREFIX)?.trim_matches('/') {
-                "" => String::new(),
-                prefix => own_path(prefix).ok_or(SettingsError::Path("root_prefix", "salt"))?,
-            },
-            app: AppOpts {
-                page: path(settings::API_APP)?,
-                path: own_path(&config.get(settings::API_APP_PATH)?).ok_or(SettingsError::Path("app_path", "app"))?,
-                folder: path(settings::API_STATIC)?,
-                folder_path: own_path(&config.get(settings::API_STATIC_PATH)?)
-                    .ok_or(SettingsError::Path("static_path", "static"))?,
-            },
+            paths,
+            app,
             open_stats: config.get(settings::API_STATS_DISABLE_AUTH)?,
             ignored: ignored(config),
         })
     }
 }
+
+/// The path of hooks, unless `webhook_url` names another one.
+const HOOK: &str = "hook";
 
 /// The first parts of salt-api's own paths.
 const OWN_PATHS: [&str; 15] = [
@@ -132,7 +152,7 @@ const OWN_PATHS: [&str; 15] = [
     "keys",
     "events",
     "ws",
-    "hook",
+    HOOK,
     "stats",
     "v1",
     "openapi.json",
@@ -211,16 +231,26 @@ mod tests {
         let own =
             opts("root_prefix: /salt/, app: index.html, app_path: gui, static_path: /a/b.c, thread_pool: 5").unwrap();
         assert_eq!(
-            (own.prefix.as_str(), own.app.path.as_str(), own.app.folder_path.as_str()),
+            (own.paths.prefix.as_str(), own.app.path.as_str(), own.app.folder_path.as_str()),
             ("/salt", "/gui", "/a/b.c")
         );
         assert_eq!(own.app.page.as_deref(), Some(Path::new("/etc/salt/index.html")));
         assert_eq!(own.ignored, ["thread_pool"]);
-        assert_eq!(opts("root_prefix: /").unwrap().prefix, "");
-        for wrong in
-            ["app_path: /", "app_path: '/{x}'", "static_path: /../x", "root_prefix: '/a b'", "app_path: /login/x"]
-        {
+        assert_eq!(opts("root_prefix: /").unwrap().paths, Paths { prefix: String::new(), hook: "/hook".to_owned() });
+        assert_eq!(opts("webhook_url: git/push").unwrap().paths.hook, "/git/push");
+        for wrong in [
+            "app_path: /",
+            "app_path: '/{x}'",
+            "static_path: /../x",
+            "root_prefix: '/a b'",
+            "app_path: /login/x",
+            "webhook_url: /run",
+            "webhook_url: /",
+        ] {
             assert!(matches!(opts(wrong), Err(SettingsError::Path(..))), "{wrong}");
+        }
+        for twice in ["app_path: static", "static_path: /app", "webhook_url: /app", "webhook_url: static"] {
+            assert!(matches!(opts(twice), Err(SettingsError::SamePath(..))), "{twice}");
         }
     }
 

@@ -13,7 +13,7 @@ use crate::call;
 use crate::chunk::{self, Client};
 use crate::credentials;
 use crate::link::{Caller, Link};
-use crate::pages::AppOpts;
+use crate::pages::{AppOpts, Paths};
 use crate::problem::Problem;
 use crate::rules::Rules;
 use crate::stats::Stats;
@@ -32,8 +32,8 @@ pub struct Api {
     pub tls: bool,
     /// The streams of events that are open.
     pub watchers: Watchers,
-    /// What stands before each path; empty or `/…` without a slash at its end.
-    pub prefix: String,
+    /// Where its paths are.
+    pub paths: Paths,
     /// The pages for browsers.
     pub app: AppOpts,
     /// Counts.
@@ -60,9 +60,9 @@ pub struct Live {
 
 impl Api {
     /// With these settings.
-    pub fn new(link: Arc<dyn Link>, tls: bool, prefix: String, app: AppOpts, live: Live) -> Self {
+    pub fn new(link: Arc<dyn Link>, tls: bool, paths: Paths, app: AppOpts, live: Live) -> Self {
         let (watchers, stats, work) = (Watchers::default(), Stats::default(), Work::default());
-        Self { link, tls, watchers, prefix, app, stats, work, live: RwLock::new(Arc::new(live)) }
+        Self { link, tls, watchers, paths, app, stats, work, live: RwLock::new(Arc::new(live)) }
     }
 
     /// Applies other settings.

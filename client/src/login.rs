@@ -32,6 +32,8 @@ pub enum LogIn {
         username: String,
         /// The password.
         password: Secret<String>,
+        /// How long a new token should live. The master grants it to whom `token_expire_user_override` names.
+        token_expire: Option<Duration>,
     },
 }
 
@@ -41,11 +43,15 @@ impl LogIn {
         match self {
             Self::Key => Vec::new(),
             Self::Token(token) => vec![("token", token.expose().as_str().into())],
-            Self::External { eauth, username, password } => vec![
-                ("eauth", eauth.as_str().into()),
-                ("username", username.as_str().into()),
-                ("password", password.expose().as_str().into()),
-            ],
+            Self::External { eauth, username, password, token_expire } => {
+                let mut fields = vec![
+                    ("eauth", eauth.as_str().into()),
+                    ("username", username.as_str().into()),
+                    ("password", password.expose().as_str().into()),
+                ];
+                fields.extend(token_expire.map(|life| ("token_expire", life.as_secs_f64().into())));
+                fields
+            }
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use brine_kit::needs::missing;
 use brine_kit::ports::free_ports;
-use brine_kit::process::Daemon;
+use brine_kit::process::{Daemon, children, proc};
 use brine_kit::wait::wait_for;
 use fantoccini::wd::WebDriverCompatibleCommand;
 use fantoccini::{Client, ClientBuilder};
@@ -27,7 +27,7 @@ pub(crate) enum Look {
 pub(crate) struct Browser {
     pub(crate) page: Client,
     // Ends last.
-    _driver: Daemon,
+    driver: Daemon,
     _folder: tempfile::TempDir,
 }
 
@@ -85,7 +85,7 @@ impl Browser {
             .connect(&format!("http://127.0.0.1:{port}"))
             .await
             .expect("chromedriver starts Chromium");
-        let browser = Self { page, _driver: driver, _folder: folder };
+        let browser = Self { page, driver, _folder: folder };
         let scheme = if look == Look::Dark { "dark" } else { "light" };
         let scheme = json!({"features": [{"name": "prefers-color-scheme", "value": scheme}]});
         browser.cdp("Emulation.setEmulatedMedia", scheme).await;
@@ -94,6 +94,22 @@ impl Browser {
             browser.cdp("Emulation.setDeviceMetricsOverride", size).await;
         }
         browser
+    }
+
+    /// Memory of the process that has the page (its proportional set), in bytes.
+    pub(crate) fn memory(&self) -> u64 {
+        let mut processes = vec![self.driver.pid()];
+        let mut largest = 0;
+        while let Some(pid) = processes.pop() {
+            processes.extend(children(pid));
+            if proc(pid, "cmdline").is_some_and(|line| line.contains("--type=renderer")) {
+                let rollup = proc(pid, "smaps_rollup").unwrap_or_default();
+                let pss = rollup.lines().find_map(|line| line.strip_prefix("Pss:")?.trim().strip_suffix(" kB"));
+                largest = largest.max(pss.and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) << 10);
+            }
+        }
+        assert!(largest > 0, "no process has the page");
+        largest
     }
 
     pub(crate) async fn cdp(&self, command: &'static str, params: Value) -> Value {
@@ -127,20 +143,19 @@ impl Browser {
     /// Presses keys, one after the other, where the focus is.
     pub(crate) async fn keys(&self, keys: &[&str]) {
         for key in keys {
-            let code = json!({"type": "rawKeyDown", "key": key, "code": key, "windowsVirtualKeyCode": code_of(key)});
-            let text = match *key {
-                "Enter" => "\r",
-                "Space" => " ",
-                _ => "",
+            let (name, text) = match *key {
+                "Enter" => ("Enter", "\r"),
+                "Space" => (" ", " "),
+                other => (other, ""),
             };
-            if text.is_empty() {
-                self.cdp("Input.dispatchKeyEvent", code).await;
-            } else {
-                let pressed = json!({"type": "keyDown", "key": if *key == "Space" { " " } else { key }, "code": key, "text": text,
-                    "windowsVirtualKeyCode": code_of(key)});
-                self.cdp("Input.dispatchKeyEvent", pressed).await;
+            let event =
+                |kind: &str| json!({"type": kind, "key": name, "code": key, "windowsVirtualKeyCode": code_of(key)});
+            let mut pressed = event(if text.is_empty() { "rawKeyDown" } else { "keyDown" });
+            if !text.is_empty() {
+                pressed["text"] = json!(text);
             }
-            self.cdp("Input.dispatchKeyEvent", json!({"type": "keyUp", "key": key, "code": key})).await;
+            self.cdp("Input.dispatchKeyEvent", pressed).await;
+            self.cdp("Input.dispatchKeyEvent", event("keyUp")).await;
         }
     }
 

@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use brine_kit::ports::free_ports;
 use brine_kit::process::Daemon;
@@ -35,6 +35,8 @@ pub(crate) struct State {
     pub(crate) away: AtomicBool,
     /// Events each hundredth of a second.
     pub(crate) events: AtomicU64,
+    /// Events sent so far.
+    pub(crate) sent: AtomicU64,
     /// What was started.
     pub(crate) started: Mutex<Vec<Value>>,
 }
@@ -213,18 +215,21 @@ fn events(mut stream: &TcpStream, state: &State) -> Option<()> {
     stream
         .write_all(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\nretry: 400\n")
         .ok()?;
-    let mut seq = 0;
+    let (mut seq, began) = (0, Instant::now());
     loop {
         if state.away.load(Ordering::SeqCst) {
             return None;
         }
         let mut batch = String::new();
-        for _ in 0..state.events.load(Ordering::SeqCst) {
+        // By the clock, so that a busy machine's sleeps do not make them fewer.
+        let due = began.elapsed().as_millis() as u64 * state.events.load(Ordering::SeqCst) / 10;
+        while seq < due {
             seq += 1;
             let data = json!({"tag": "", "data": {"return": HOSTILE, "seq": seq, "fill": "x".repeat(300)}});
             batch.push_str(&format!("tag: brine/test/{seq}\ndata: {data}\nid: 1-{seq}\n\n"));
         }
         stream.write_all(batch.as_bytes()).ok()?;
+        state.sent.store(seq, Ordering::SeqCst);
         std::thread::sleep(Duration::from_millis(10));
     }
 }

@@ -61,12 +61,24 @@ impl Api {
 
     /// Starts it for these users, with further settings below `rest_cherrypy`, and of the master.
     pub(super) fn start_for(users: &str, more: &str, of_master: &str) -> Self {
+        let config = format!(
+            "external_auth: {{sharedsecret: {{{users}}}}}\nsharedsecret: {PASSWORD}\n\
+             nodegroups: {{web: 'L@m1'}}\nnetapi_enable_clients: [{}]\n{of_master}",
+            CLIENTS.join(", ")
+        );
+        Self::begin(&config, more)
+    }
+
+    /// Starts it with these settings of the master alone: without users and clients, unless they name some.
+    pub(super) fn start_plain(config: &str) -> Self {
+        Self::begin(config, "")
+    }
+
+    fn begin(config: &str, more: &str) -> Self {
         let [port] = free_ports();
         let master = Master::start(&format!(
-            "external_auth: {{sharedsecret: {{{users}}}}}\nsharedsecret: {PASSWORD}\n\
-             nodegroups: {{web: 'L@m1'}}\nnetapi_enable_clients: [{}]\napi_logfile: api.log\napi_pidfile: api.pid\n\
-             audit_log: audit.log\nrest_cherrypy: {{host: 127.0.0.1, port: {port}, disable_ssl: True{more}}}\n{of_master}",
-            CLIENTS.join(", ")
+            "{config}\napi_logfile: api.log\napi_pidfile: api.pid\naudit_log: audit.log\n\
+             rest_cherrypy: {{host: 127.0.0.1, port: {port}, disable_ssl: True{more}}}"
         ));
         let minion = master.minion("m1");
         let daemon =

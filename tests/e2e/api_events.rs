@@ -17,14 +17,14 @@ use serde_json::{Value, json};
 use super::api::{Api, PASSWORD};
 
 /// A stream of server-sent events, which a thread reads.
-struct Stream {
+pub(super) struct Stream {
     text: Arc<Mutex<String>>,
     reader: std::thread::JoinHandle<()>,
     socket: TcpStream,
 }
 
 impl Stream {
-    fn open(api: &Api, headers: &[(&str, &str)]) -> Self {
+    pub(super) fn open(api: &Api, headers: &[(&str, &str)]) -> Self {
         let mut socket = TcpStream::connect(("127.0.0.1", api.port)).expect("salt-api listens");
         // HTTP/1.0 has no chunks, so what comes is the text.
         let mut request = "GET /events HTTP/1.0\r\nHost: localhost\r\n".to_owned();
@@ -45,11 +45,11 @@ impl Stream {
         stream
     }
 
-    fn of(api: &Api, token: &str) -> Self {
+    pub(super) fn of(api: &Api, token: &str) -> Self {
         Self::open(api, &[("X-Auth-Token", token)])
     }
 
-    fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         self.text.lock().expect("no panic").clone()
     }
 
@@ -63,7 +63,7 @@ impl Stream {
         self.text.lock().expect("no panic").clone()
     }
 
-    fn leave(self) -> String {
+    pub(super) fn leave(self) -> String {
         self.socket.shutdown(std::net::Shutdown::Both).expect("it was open");
         self.end()
     }
@@ -216,7 +216,7 @@ fn a_stream_resumes_without_loss_and_goes_on_after_a_restart() {
         text.split("brine/events/lost").last().expect("text").contains("/ret/m1").then_some(())
     });
     let text = stream.text();
-    let lost = text.lines().filter(|line| line.contains("\"lost\":null")).count();
+    let lost = text.lines().filter(|line| line.contains("\"lost\": null")).count();
     assert_eq!(lost, 1, "one start of the master, one note: {text}");
 }
 

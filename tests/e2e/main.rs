@@ -5,6 +5,8 @@ mod api_credentials;
 mod api_description;
 mod api_events;
 mod api_paths;
+mod api_recorded;
+mod api_salts_tests;
 mod api_shapes;
 mod api_v1;
 mod commands;

@@ -2,6 +2,7 @@
 //! Brine master's host, and its matchers, modules and runners beside ours. `BRINE_PYTHON` names the interpreter, so one
 //! run tests one release line.
 
+mod api_clients;
 mod batches;
 mod grains;
 mod outputters;

@@ -16,6 +16,8 @@ use super::{Answer, Caller, Follow, Link, LinkError, Watch};
 const SOON: Duration = Duration::from_secs(15);
 /// Time for a reply that needs a password checked, which is slow on purpose, or many keys read.
 const SLOW: Duration = Duration::from_secs(60);
+/// Time for a wheel function, whose callers bound it by themselves: the longest that a setting or a chunk can name.
+const LONG: Duration = Duration::from_secs(86_400);
 /// Where the tags of hooks are.
 const HOOKS: &str = "salt/netapi/hook";
 
@@ -134,7 +136,7 @@ impl Link for LocalLink {
         args: Vec<Value>,
         kwargs: Vec<(String, Value)>,
     ) -> Answer<'a, Value> {
-        Box::pin(async move { self.ask(wheel::load(fun, args, kwargs, &by_token(caller)), caller.address, SLOW).await })
+        Box::pin(async move { self.ask(wheel::load(fun, args, kwargs, &by_token(caller)), caller.address, LONG).await })
     }
 
     fn query<'a>(&'a self, caller: &'a Caller, name: &'a str, args: Value) -> Answer<'a, Value> {

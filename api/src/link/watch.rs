@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use brine_protocol::event::Event;
 use brine_protocol::nodes::Cursor;
-use brine_protocol::value;
 use bytes::Bytes;
 use serde_json::json;
 use tokio::sync::Notify;
+
+use crate::json;
 
 /// Upper bound on the events that wait for one stream: as many as the master keeps, for a stream that resumes.
 const WAITING_MAX: usize = 10_000;
@@ -30,7 +31,7 @@ pub struct Shown {
 impl Shown {
     /// Renders an event.
     pub fn new(event: &Event) -> Self {
-        let json = format!("{{\"data\": {}, \"tag\": {}}}", value::to_json(&event.data), json!(event.tag));
+        let json = format!("{{\"data\": {}, \"tag\": {}}}", json::line(&event.data), json!(event.tag));
         Self { tag: event.tag.clone(), json, sse: OnceLock::new() }
     }
 

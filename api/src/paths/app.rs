@@ -39,7 +39,7 @@ pub fn routes(opts: &AppOpts) -> Router<Arc<Api>> {
 }
 
 async fn console_page(State(api): Shared, headers: HeaderMap) -> Response {
-    console::page(&headers, &api.prefix, &api.app.path)
+    console::page(&headers, &api.paths.prefix, &api.app.path)
 }
 
 async fn console_file(headers: HeaderMap, Path((version, name)): Path<(String, String)>) -> Result<Response, Problem> {
@@ -52,6 +52,9 @@ pub fn paths(opts: &AppOpts) -> Vec<&str> {
     page.into_iter().chain(opts.folder.as_ref().map(|_| opts.folder_path.as_str())).collect()
 }
 
+/// The paths whose answer is a stream. Whoever opens one of them in a browser wants that.
+const STREAMS: [&str; 2] = ["/events", "/ws"];
+
 /// Answers the page to whoever looks at any other path with a browser, as Salt does.
 pub async fn to_browsers(State(api): Shared, request: Request, next: Next) -> Response {
     let page = api.app.page.as_ref();
@@ -59,13 +62,15 @@ pub async fn to_browsers(State(api): Shared, request: Request, next: Next) -> Re
         return next.run(request).await;
     }
     let path = request.uri().path();
-    let is_own = [&api.app.path, &api.app.folder_path].into_iter().any(|own| {
-        path.strip_prefix(&api.prefix)
-            .unwrap_or(path)
-            .strip_prefix(own.as_str())
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    });
-    if is_own || !matches!(*request.method(), Method::GET | Method::HEAD) || !wants_page(request.headers()) {
+    let path = path.strip_prefix(&api.paths.prefix).unwrap_or(path);
+    let is_own = [&api.app.path, &api.app.folder_path]
+        .into_iter()
+        .any(|own| path.strip_prefix(own.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')));
+    if is_own
+        || STREAMS.contains(&path)
+        || !matches!(*request.method(), Method::GET | Method::HEAD)
+        || !wants_page(request.headers())
+    {
         return next.run(request).await;
     }
     let Some(page) = page else { return console_page(State(api), request.headers().clone()).await };

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use axum::Extension;
 use axum::body::Body;
-use axum::extract::State;
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code, rejection};
+use axum::extract::{RawQuery, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::Response;
@@ -16,6 +16,7 @@ use serde_json::json;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use crate::address::ClientAddress;
+use crate::json;
 use crate::link::{Cursor, Watch, Watched};
 use crate::problem::Problem;
 use crate::state::Shared;
@@ -47,8 +48,13 @@ const STALL: Duration = Duration::from_secs(60);
 pub async fn events(
     State(api): Shared,
     Extension(from): Extension<ClientAddress>,
+    RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
+    // As in Salt, so that no client believes that a token counts here, whatever it calls it.
+    if query.is_some_and(|query| !query.is_empty()) {
+        return Err(Problem::bad("/events takes no query; the token belongs into X-Auth-Token or the cookie"));
+    }
     let (caller, _) = api.caller(&headers, from).await?;
     let after = match headers.get(LAST_EVENT_ID).filter(|id| !id.is_empty()) {
         None => None,
@@ -127,7 +133,7 @@ fn format(tag: &str, json: &str, cursor: Cursor) -> String {
 /// What stands for missing events: how many, or null if nobody knows, because another start of the master had them.
 fn lost(count: Option<u64>) -> String {
     let stamp = brine_protocol::event::stamp();
-    json!({"data": {"lost": count, "_stamp": stamp}, "tag": LOST}).to_string()
+    json::line_of(&json!({"data": {"lost": count, "_stamp": stamp}, "tag": LOST}))
 }
 
 /// `GET /ws`.
@@ -218,7 +224,7 @@ mod tests {
         let text = sse(&Watched::Event { cursor, event: Arc::clone(&event) });
         assert_eq!(
             text,
-            "tag: salt/job/1/ret/m1\ndata: {\"data\": {\"jid\":\"1\",\"return\":\"a\\nb\"}, \"tag\": \"salt/job/1/ret/m1\"}\n\
+            "tag: salt/job/1/ret/m1\ndata: {\"data\": {\"jid\": \"1\", \"return\": \"a\\nb\"}, \"tag\": \"salt/job/1/ret/m1\"}\n\
              id: 0000000000000007-9\n\n"
         );
         assert!(frame(&event.json).starts_with("data: {\"data\": {"));
@@ -226,6 +232,6 @@ mod tests {
         let text = sse(&Watched::Event { cursor, event });
         assert!(text.starts_with(b"tag: a id: x\ndata: "), "a tag begins no field");
         let text = String::from_utf8(sse(&Watched::Lost { cursor, count: None }).to_vec()).unwrap();
-        assert!(text.starts_with("tag: brine/events/lost\ndata: {\"data\":{\"lost\":null,"), "{text}");
+        assert!(text.starts_with("tag: brine/events/lost\ndata: {\"data\": {\"lost\": null, "), "{text}");
     }
 }

@@ -97,7 +97,7 @@ async fn prove(
     }
     let (username, password, eauth) = given.log_in.ok_or_else(Problem::unauthorized)?;
     api.live().rules.check_user(&username, from)?;
-    let log_in = LogIn::External { eauth, username, password };
+    let log_in = LogIn::External { eauth, username, password, token_expire: None };
     if let Some((_, brief)) = log_ins.iter().find(|(known, _)| *known == log_in) {
         return Ok(brief.caller.clone());
     }

@@ -45,7 +45,7 @@ pub async fn publish(
         returns.extend(call::run(&*api.link, &caller, chunk.call, live.rest_timeout).await?);
     }
     let jobs = returns.iter().filter_map(|published| published.get("jid"));
-    let links = jobs.map(|jid| value::map([("href", format!("{}/jobs/{}", api.prefix, jid.python_str()))]));
+    let links = jobs.map(|jid| value::map([("href", format!("{}/jobs/{}", api.paths.prefix, jid.python_str()))]));
     let links = value::map([("jobs", value::list(links))]);
     let answer = value::map([("return", Value::Array(returns)), ("_links", links)]);
     let mut response = format.answer(&answer);

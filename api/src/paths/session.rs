@@ -9,6 +9,7 @@ use axum::http::header::{SET_COOKIE, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::Response;
 use brine_client::LogIn;
+use brine_protocol::pyrepr;
 use brine_protocol::secret::Secret;
 use brine_protocol::value::{self, Value, ValueExt};
 
@@ -42,7 +43,8 @@ pub async fn log_in(
     let Some((username, password, eauth)) = given.log_in else { return Err(Problem::unauthorized()) };
     let live = api.live();
     live.rules.check_user(&username, from)?;
-    let data = api.link.log_in(&LogIn::External { eauth, username, password }, from.0).await?;
+    let log_in = LogIn::External { eauth, username, password, token_expire: given.expire };
+    let data = api.link.log_in(&log_in, from.0).await?;
     let field = |key: &str| data.get(key).cloned().unwrap_or(Value::Nil);
     let token = data.get_text("token").unwrap_or_default();
     let caller = Caller { token: Token::parse(token)?, address: from.0 };
@@ -53,7 +55,7 @@ pub async fn log_in(
         ("start", field("start")),
         ("user", field("name")),
         ("eauth", field("eauth")),
-        ("perms", Value::Array(perms)),
+        ("perms", shown(perms)),
     ]);
     let mut response = format.answer(&value::map([("return", value::list([shown]))]));
     let life = field("expire").as_f64().unwrap_or_default() - field("start").as_f64().unwrap_or_default();
@@ -65,6 +67,17 @@ pub async fn log_in(
         response.headers_mut().insert(HeaderName::from_static(TOKEN_HEADER), value);
     }
     Ok(response)
+}
+
+/// Permissions as Salt shows them: each once, texts before what is no text, both in order; an empty map if there are none.
+fn shown(perms: Vec<Value>) -> Value {
+    let (mut texts, mut others): (Vec<Value>, Vec<Value>) = perms.into_iter().partition(|perm| perm.text().is_some());
+    texts.sort_by(|a, b| a.text().cmp(&b.text()));
+    texts.dedup();
+    others.sort_by_cached_key(pyrepr::repr);
+    others.dedup();
+    texts.append(&mut others);
+    if texts.is_empty() { value::empty_map() } else { Value::Array(texts) }
 }
 
 /// `POST /logout`.
@@ -97,4 +110,22 @@ fn secret_header(text: &str) -> Option<HeaderValue> {
     let mut value = HeaderValue::from_str(text).ok()?;
     value.set_sensitive(true);
     Some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn permissions_are_in_salts_order() {
+        let shown = |perms: serde_json::Value| {
+            value::to_json(&shown(value::from_json(&perms).list().unwrap_or_default().to_vec()))
+        };
+        assert_eq!(shown(json!(["grains.*", "@wheel", "grains.*"])), json!(["@wheel", "grains.*"]));
+        let by_minion = json!([{"G@id:b": ["@jobs"]}, "z", {"G@id:a": ["@jobs"]}, {"G@id:b": ["@jobs"]}]);
+        assert_eq!(shown(by_minion), json!(["z", {"G@id:a": ["@jobs"]}, {"G@id:b": ["@jobs"]}]));
+        assert_eq!(shown(json!([])), json!({}));
+    }
 }

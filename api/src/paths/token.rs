@@ -35,9 +35,10 @@ pub async fn make(
     let mut log_ins = Vec::with_capacity(given.len());
     for one in given {
         let incomplete = || Problem::bad("Require \"username\", \"password\", and \"eauth\" params");
-        let (username, password, eauth) = Given::read(one).log_in.ok_or_else(incomplete)?;
+        let given = Given::read(one);
+        let (username, password, eauth) = given.log_in.ok_or_else(incomplete)?;
         rules.rules.check_user(&username, from)?;
-        log_ins.push(LogIn::External { eauth, username, password });
+        log_ins.push(LogIn::External { eauth, username, password, token_expire: given.expire });
     }
     let mut tokens = Vec::with_capacity(log_ins.len());
     for log_in in &log_ins {

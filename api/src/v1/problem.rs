@@ -13,7 +13,7 @@ use crate::state::Shared;
 /// The layer that replaces the pages of refusals. Status and headers stay.
 pub async fn as_json(State(api): Shared, request: Request, next: Next) -> Response {
     let path = request.uri().path();
-    let path = path.strip_prefix(api.prefix.as_str()).unwrap_or(path);
+    let path = path.strip_prefix(api.paths.prefix.as_str()).unwrap_or(path);
     let is_read = path == "/v1" || path.starts_with("/v1/");
     let response = next.run(request).await;
     match response.extensions().get::<Problem>().cloned() {

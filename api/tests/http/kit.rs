@@ -9,7 +9,7 @@ use std::time::Duration;
 use brine_api::chunk::Client;
 use brine_api::link::{Answer, Caller, Cursor, Follow, Link, LinkError, Watch};
 use brine_api::listen::Server;
-use brine_api::pages::AppOpts;
+use brine_api::pages::{AppOpts, Paths};
 use brine_api::rules::Rules;
 use brine_api::settings::TlsFiles;
 use brine_api::state::{Api, Live};
@@ -198,11 +198,11 @@ impl Running {
             folder: Some(Path::new(own).join("tests/http")),
             folder_path: "/static".to_owned(),
         };
-        let prefix = prefix.to_owned();
+        let paths = Paths { prefix: prefix.to_owned(), hook: "/hook".to_owned() };
         let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
         let address = SocketAddr::from(([127, 0, 0, 1], listener.local_addr().unwrap().port()));
         let master = Arc::<Double>::default();
-        let api = Arc::new(Api::new(Arc::clone(&master) as Arc<dyn Link>, tls.is_some(), prefix, app, live));
+        let api = Arc::new(Api::new(Arc::clone(&master) as Arc<dyn Link>, tls.is_some(), paths, app, live));
         Self { master, server: Server::start(listener, tls, api), address, tls: is_tls }
     }
 

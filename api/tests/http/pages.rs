@@ -112,7 +112,9 @@ async fn cors_has_only_named_exceptions() {
     assert!(reply.header("access-control-allow-headers").is_some_and(|names| names.contains("X-Auth-Token")));
     let reply = api.send("GET", "/", &[("Origin", "https://console.example")], "").await;
     assert_eq!(reply.header("access-control-allow-origin"), Some("https://console.example"));
-    // A question that is no preflight is a method that is not there.
+    let plain = api.send("OPTIONS", "/", &[("Origin", "https://console.example")], "").await;
+    assert_eq!((plain.status, plain.header("access-control-allow-origin")), (200, Some("https://console.example")));
+    // Without an origin it is a method that is not there.
     assert_eq!(api.send("OPTIONS", "/login", &[], "").await.status, 405);
     let api = Running::start("cors_origins: ['*']").await;
     let reply = preflight(&api, "https://any.example").await;

@@ -150,7 +150,7 @@ impl LogInArgs {
                 rpassword::prompt_password("password: ").map(Secret::new).map_err(|error| nobody("password", error))?
             }
         };
-        let log_in = LogIn::External { eauth: eauth.to_owned(), username, password };
+        let log_in = LogIn::External { eauth: eauth.to_owned(), username, password, token_expire: None };
         if !self.make_token {
             return Ok(log_in);
         }

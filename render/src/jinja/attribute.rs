@@ -24,7 +24,7 @@ pub(super) fn type_repr(value: &Value) -> String {
                 };
                 format!("jinja2.{module}.{name} object")
             }
-            "LazyLoader" => "salt.loader.lazy.LazyLoader object".to_owned(),
+            "LazyLoader" => "salt.utils.templates.AliasedLoader object".to_owned(),
             _ => format!("{name} object"),
         },
         _ => format!("{name} object"),

@@ -66,16 +66,24 @@ fn log_ins_tokens_and_permissions() {
     assert!(log.contains("external_auth: ldap is not used"), "what is not offered is said");
 }
 
+/// The same script passes with Python's salt-api and with ours.
 #[test]
 fn salt_api() {
+    for kind in [Kind::Python, Kind::Brine] {
+        salt_api_of(kind);
+    }
+}
+
+fn salt_api_of(kind: Kind) {
     let [port] = brine_kit::ports::free_ports();
     let (master, _users) = start_with_users(&format!(
         "rest_cherrypy: {{port: {port}, host: 127.0.0.1, disable_ssl: True, thread_pool: 10}}\n\
-         netapi_enable_clients: [local, local_async, local_batch, local_subset, runner, runner_async, wheel]\n"
+         netapi_enable_clients: [local, local_async, local_batch, local_subset, runner, runner_async, wheel]\n\
+         api_logfile: api.log\napi_pidfile: api.pid\n"
     ));
     let _minions = minions(&master);
     let log = master.path("api.out");
-    let _api = Daemon::start(&Kind::Python.program("salt-api"), &["-c", &master.conf(), "-l", "info"], &log);
+    let _api = Daemon::start(&kind.program("salt-api"), &["-c", &master.conf(), "-l", "info"], &log);
     wait_for("salt-api to listen", || TcpStream::connect(("127.0.0.1", port)).ok().map(drop));
     script(&master, "salt_api", &[&port.to_string()]);
 }

@@ -35,7 +35,7 @@ fn start(config: &str) -> Master {
 }
 
 /// Starts two minions with one grain each.
-fn minions(master: &Master) -> [Minion; 2] {
+pub(super) fn minions(master: &Master) -> [Minion; 2] {
     [("one", "web"), ("two", "db")]
         .map(|(id, role)| master.minion_kind(brine_tests::salt::Kind::Brine, id, &format!("grains: {{role: {role}}}")))
 }

@@ -24,6 +24,8 @@ settings! { AREA = "salt-api";
     API_EVENTS_FOR: String = choice("rest_cherrypy:events_for", master("permitted"), &["permitted", "all"]).live();
     /// Fire the events of `/hook` without a token, for senders that cannot log in. Anybody who reaches the port can then fire them.
     API_WEBHOOK_DISABLE_AUTH: bool = truth("rest_cherrypy:webhook_disable_auth", master("false")).live();
+    /// Path of hooks.
+    API_WEBHOOK_URL: String = text("rest_cherrypy:webhook_url", master("/hook"));
     /// Addresses and networks of the proxies before salt-api: from these alone it takes the caller's address out of `X-Forwarded-For`.
     API_TRUSTED_PROXIES: Vec<String> = list("rest_cherrypy:trusted_proxies", master("[]")).live();
     /// Addresses and networks that may use salt-api at all. Empty: all.
@@ -48,7 +50,7 @@ settings! { AREA = "salt-api";
     API_STATS_DISABLE_AUTH: bool = truth("rest_cherrypy:stats_disable_auth", master("false")).live();
     /// Clients that salt-api offers: `local`, `local_async`, `local_batch`, `local_subset`, `runner`, `runner_async`, `wheel`, `wheel_async`.
     NETAPI_ENABLE_CLIENTS: Vec<String> = list("netapi_enable_clients", master("[]")).live();
-    /// Longest wait of salt-api for the result of a runner.
+    /// Wait of salt-api for the result of a runner or of the wheel, unless the call has a `timeout` of its own.
     REST_TIMEOUT: Duration = seconds("rest_timeout", master("300"), 1..=86_400).live();
     /// Log file of salt-api.
     API_LOGFILE: PathBuf = path("api_logfile", master("/var/log/salt/api"));

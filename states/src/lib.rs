@@ -1,0 +1,41 @@
+//! Salt's states without I/O: from SLS files to low chunks as stock Salt makes them, and the machine that runs the chunks.
+//!
+//! No clock, no threads: files, functions and state modules come through a [`Host`]; the machine is told results and says
+//! what is next. The crate also builds for wasm32-unknown-unknown.
+//!
+//! | module | content |
+//! |---|---|
+//! | [`Compiler`] | the compile in each form that Salt shows or runs: top, high data, low chunks |
+//! | `top` | top files: which SLS files the minion is given |
+//! | `files`, `template` | what the file server has, and what renderers make of a file |
+//! | `high` | high data: SLS files with what they include, merged and checked |
+//! | `requisites` | `exclude`, `extend`, and what states give others (`require_in`, `use`) |
+//! | `low`, `graph` | chunks and their order |
+//! | [`run`] | the run of the chunks |
+//! | `python` | Python's operations, with its exceptions |
+//!
+//! Values are those of brine-render, shared and changeable: an anchor that two ids share is one list here too.
+#![forbid(unsafe_code)]
+
+mod compile;
+mod fault;
+mod files;
+mod graph;
+mod high;
+mod host;
+mod keywords;
+mod limits;
+mod low;
+mod options;
+mod python;
+mod requisites;
+pub mod run;
+mod template;
+mod top;
+
+pub use compile::{Compiled, Compiler, Start};
+pub use fault::Fault;
+pub use host::{File, Host, Parameters};
+pub use keywords::{Requisite, is_internal};
+pub use limits::Limits;
+pub use options::Options;
