@@ -324,7 +324,7 @@ fn bounds_of_all_files() {
     let mut files = vec![("top.sls", "base:\n  '*': [c0]\n")];
     files.extend(chain.iter().map(|(name, text)| (name.as_str(), text.as_str())));
     let (_, errors, causes) = Tree::with(&files).answer();
-    assert!(errors.len() >= 1 && causes[0].contains("files include each other in a row"), "{causes:?}");
+    assert!(!errors.is_empty() && causes[0].contains("files include each other in a row"), "{causes:?}");
     let tree = Tree::with(&files).set("pillar_max_files", json!(10));
     assert!(tree.answer().2[0].contains("pillar_max_files"), "{:?}", tree.answer().2);
     let slow = "{% for i in range(30000) %}{% endfor %}\n";

@@ -83,7 +83,7 @@ async fn targets_see_the_last_whole_pillar() {
     let kept = || std::fs::read(master.path("cache/pillar/web1.p")).unwrap();
     pillar(&master, &web, request(empty_map())).await;
     let good = kept();
-    assert_eq!(mode(&master.path("cache/pillar/web1.p")), 0o600);
+    assert_eq!(mode(master.path("cache/pillar/web1.p")), 0o600);
     let given = with(request(empty_map()), "pillar_override", map([("role", "given")]));
     assert_eq!(pillar(&master, &web, given).await.get_text("role"), Some("given"));
     assert_eq!(kept(), good, "what one job was given is not kept");
