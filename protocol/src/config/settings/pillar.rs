@@ -60,7 +60,7 @@ settings! { AREA = "Pillar";
     /// Expressions, statements and rounds of loops in one template.
     RENDER_MAX_STEPS: u64 = integer("render_max_steps", master("4000000"), "steps", POSITIVE).live();
     /// Size of all text and values that one template makes.
-    RENDER_MAX_MEMORY: usize = integer("render_max_memory", master("50331648"), "bytes", POSITIVE).live();
+    RENDER_MAX_MEMORY: usize = integer("render_max_memory", master("41943040"), "bytes", POSITIVE).live();
     // Each level takes stack, of which a template has a fixed size.
     /// Calls and expressions within each other in one template.
     RENDER_MAX_DEPTH: usize = integer("render_max_depth", master("150"), "levels", 1..=300).live();
