@@ -5,7 +5,10 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use brine_daemon::profile::Timings;
 use brine_daemon::user;
+use brine_protocol::keys::PrivateKey;
+use brine_tls::{Acceptor, Identity};
 use brine_zmtp::Publisher;
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::MasterStartError;
@@ -21,13 +24,14 @@ use crate::event_return;
 use crate::fileserver::FileServer;
 use crate::jobs::{JobCache, PythonJobFiles, ReturnerName};
 use crate::key_removal::KeyRemoval;
-use crate::keys::{KeyOpts, MasterKey, MinionKeys};
+use crate::keys::{KeyOpts, MasterKey, MinionKeys, NodeKeys};
 use crate::lanes::Lanes;
 use crate::live_settings::SharedSettings;
 use crate::maintenance::Maintenance;
 use crate::mine::Mine;
 use crate::minion_data::MinionData;
 use crate::minion_events::MinionEvents;
+use crate::nodes::Remote;
 use crate::peer::{self, Peer, PeerRules};
 use crate::pillar::Pillars;
 use crate::presence::{self, Presence};
@@ -64,6 +68,7 @@ impl Configured {
 
 /// The parts that open or make files.
 pub(super) struct Opened {
+    master_key: PrivateKey,
     /// The key that signs the master's key (`master_sign_pubkey`).
     sign_key: Option<MasterKey>,
     keys: Arc<MinionKeys>,
@@ -103,6 +108,7 @@ impl Opened {
             why,
         })?;
         Ok(Self {
+            master_key: key.private().clone(),
             sign_key,
             keys,
             access: Arc::new(access),
@@ -113,6 +119,18 @@ impl Opened {
             private,
             publish_key,
         })
+    }
+
+    /// Prepares the port for salt-api on other hosts.
+    pub(super) fn remote(&self, opts: &MasterOpts, listener: TcpListener) -> Result<Remote, MasterStartError> {
+        if let Ok(address) = listener.local_addr() {
+            tracing::info!(
+                "answering salt-api on other hosts at {address}, with the key {}",
+                self.private.public().fingerprint()
+            );
+        }
+        let acceptor = Acceptor::new(Identity::new(&self.master_key)?);
+        Ok(Remote { listener, acceptor, keys: NodeKeys::open(&opts.keys.pki_dir)? })
     }
 
     /// Opens the bus's sockets, after the returners of `event_return` have subscribed.

@@ -19,6 +19,7 @@ mod policy;
 mod process;
 mod progress;
 mod slow;
+mod static_grains;
 mod users;
 
 use std::sync::{Arc, OnceLock, Weak};

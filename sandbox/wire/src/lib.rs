@@ -26,4 +26,4 @@ pub use brine_capabilities::{DirectGrants, Directory, HttpRequest, ListKind, Net
 pub use serde_bytes::ByteBuf;
 
 /// The version of this protocol. `Ready` carries it, and the minion refuses an executor with another version.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;

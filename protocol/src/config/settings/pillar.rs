@@ -9,12 +9,12 @@ settings! { AREA = "Pillar";
     PILLAR_ROOTS: Folders = folders("pillar_roots", both("{base: [/srv/pillar, /srv/spm/pillar]}"))
         .live_on(Role::Master)
         .unused_on(Role::Minion);
-    /// Use the environment of the job's files as environment of the pillar where a minion names none.
-    PILLARENV_FROM_SALTENV: bool = truth("pillarenv_from_saltenv", master("false")).live();
+    /// Use the environment of the files as environment of the pillar where none is named.
+    PILLARENV_FROM_SALTENV: bool = truth("pillarenv_from_saltenv", both("false")).live_on(Role::Master);
     /// How the files of a pillar are merged. `none` takes one environment only.
     PILLAR_SOURCE_MERGING_STRATEGY: String = choice("pillar_source_merging_strategy", master("smart"), &STRATEGIES).live();
-    /// Join lists of several files; without it the last file's list counts.
-    PILLAR_MERGE_LISTS: bool = truth("pillar_merge_lists", master("false")).live();
+    /// Join lists of several files, without which the last file's list counts; on a minion, where `pillar.get` merges the pillar into a default.
+    PILLAR_MERGE_LISTS: bool = truth("pillar_merge_lists", both("false")).live_on(Role::Master);
     /// Values of included files count more than those of the file that includes them.
     PILLAR_INCLUDES_OVERRIDE_SLS: bool = truth("pillar_includes_override_sls", master("false")).live();
     /// Put the master's options into the pillar, under `master`. Secrets are left out.
