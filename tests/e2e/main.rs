@@ -20,6 +20,7 @@ mod job_store;
 mod keys;
 mod modules;
 mod odd_files;
+mod pillar;
 mod ping;
 mod presence;
 mod returners;
