@@ -77,11 +77,14 @@ use std::path::PathBuf;
 pub use brine_capabilities::WALLS as WALLS_GRAIN;
 pub use brine_capabilities::ops::*;
 pub use brine_capabilities::{
-    Access, Capability, Change, Content, DirectGrants, Directory, Grant, Grants, Host, HttpRequest, ListKind, Names,
-    NetworkRule, Owner, PROGRAM_FOLDERS, Planned, ProcessGrant, ProcessRun, Program, Tree, each_capability, innermost,
+    Access, Capability, Change, Chunk, Content, DirectGrants, Directory, Grant, Grants, Host, HttpRequest, ListKind,
+    Names, NetworkRule, Owner, PROGRAM_FOLDERS, Planned, ProcessGrant, ProcessRun, Program, Tree, each_capability,
+    innermost,
 };
-pub use brine_component::{Function, ModuleInfo, Param, Rest, signature};
-pub use brine_sandbox_wire::{ByteBuf, FailKind, HostError, JobContext, Limits, LogLevel, Sha256Hex, Usage};
+pub use brine_component::{Function, ModuleInfo, Param, Rest, signature, state_function};
+pub use brine_sandbox_wire::{
+    ByteBuf, FailKind, HostError, JobContext, Limits, LogLevel, Sha256Hex, StateContext, Usage,
+};
 pub use examine::{CompileCost, examine};
 pub use kernel::admission::Concurrency;
 pub use kernel::broker::{Broker, Caller, Remedy, check, check_host};

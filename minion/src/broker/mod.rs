@@ -20,6 +20,7 @@ mod policy;
 mod process;
 mod progress;
 mod slow;
+mod states;
 mod static_grains;
 mod users;
 
@@ -39,6 +40,7 @@ use crate::jobs::ProcDir;
 use crate::modules::Modules;
 use crate::pillar::PillarStore;
 use crate::pillar::Refresh;
+use crate::states::Runs;
 use changes::Changes;
 use disks::Disks;
 use events::Teller;
@@ -60,6 +62,7 @@ pub(crate) struct Sources {
     pub(crate) procs: Arc<ProcDir>,
     pub(crate) modules: Arc<Modules>,
     pub(crate) refresh: Arc<Refresh>,
+    pub(crate) runs: Arc<Runs>,
     pub(crate) masters: Masters,
 }
 
@@ -71,9 +74,11 @@ pub struct MinionBroker {
     procs: Arc<ProcDir>,
     modules: Arc<Modules>,
     refresh: Arc<Refresh>,
+    runs: Arc<Runs>,
     files: Files,
     changes: Changes,
     teller: Teller,
+    masters: Masters,
     resolver: Arc<dyn Resolver>,
     http: Http,
     processes: Processes,
@@ -85,12 +90,13 @@ pub struct MinionBroker {
 impl MinionBroker {
     /// Makes the broker.
     pub(crate) fn new(sources: Sources) -> Arc<Self> {
-        let Sources { opts, grains, pillar, procs, modules, refresh, masters } = sources;
+        let Sources { opts, grains, pillar, procs, modules, refresh, runs, masters } = sources;
         let resolver: Arc<dyn Resolver> = Arc::new(SystemResolver::default());
         Arc::new(Self {
             changes: Changes::new(&opts),
             files: Files::new(FileClient::new(&masters, MAX_FILE), &opts.cachedir),
-            teller: Teller::new(masters),
+            teller: Teller::new(masters.clone()),
+            masters,
             http: Http::new(Arc::clone(&resolver)),
             opts,
             grains,
@@ -98,6 +104,7 @@ impl MinionBroker {
             procs,
             modules,
             refresh,
+            runs,
             resolver,
             processes: Processes::new(),
             disks: Disks::new(),
