@@ -33,12 +33,13 @@ use crate::minion_data::MinionData;
 use crate::minion_events::MinionEvents;
 use crate::nodes::Remote;
 use crate::peer::{self, Peer, PeerRules};
+use crate::pillar::Pillars;
 use crate::presence::{self, Presence};
 use crate::private_ops::PrivatePool;
 use crate::publisher::{CurrentKey, PublisherHandle};
 use crate::queries::Queries;
 use crate::refusals::Refusals;
-use crate::requests::{Auths, Handlers, OpenHooks, Pillars};
+use crate::requests::{Auths, Handlers, OpenHooks, PillarRequests};
 use crate::returns::ReturnIntake;
 use crate::runners::{self, Runners};
 use crate::sandbox_reports::SandboxReports;
@@ -153,6 +154,7 @@ struct Shared<'a> {
     files: Arc<FileServer>,
     mine: Arc<Mine>,
     reports: Arc<SandboxReports>,
+    pillars: Arc<Pillars>,
 }
 
 /// Makes a master whose publish port is `port`.
@@ -169,6 +171,8 @@ pub(super) fn assemble(
     let data = Arc::new(MinionData::new(&opts.cachedir));
     let has_data = opts.minion_data.keep;
     let reports = Arc::new(SandboxReports::default());
+    let runtime = tokio::runtime::Handle::current();
+    let pillars = Pillars::new(&opts.pillar, &opts.cachedir, runtime, refusals.clone());
     let presence = Presence { keys: keys.clone(), data: data.clone(), cachedir: opts.cachedir.clone(), port };
     let shared = Shared {
         throttle: Arc::new(Throttle::new(live.clone(), refusals.clone(), bus.clone())),
@@ -182,6 +186,7 @@ pub(super) fn assemble(
         presence: Arc::new(presence),
         files: Arc::new(configured.files),
         mine: Arc::new(configured.mine),
+        pillars: Arc::new(pillars),
         reports,
         opts: &opts,
         opened,
@@ -238,6 +243,7 @@ impl Shared<'_> {
             presence: self.presence.clone(),
             files: self.files.clone(),
             mine: self.mine.clone(),
+            pillars: self.pillars.clone(),
             private: self.opened.private.clone(),
             bus: self.opened.bus.clone(),
             runs: runners::Runs::default(),
@@ -336,8 +342,9 @@ impl Shared<'_> {
         }
     }
 
-    fn pillars(&self) -> Pillars {
-        Pillars {
+    fn pillars(&self) -> PillarRequests {
+        PillarRequests {
+            pillars: self.pillars.clone(),
             opts: self.opts.minion_data,
             cachedir: self.opts.cachedir.clone(),
             private: self.opened.private.clone(),

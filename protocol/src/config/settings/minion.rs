@@ -29,16 +29,12 @@ settings! { AREA = "Minion";
     GRAINS_BLACKLIST: Vec<String> = list("grains_blacklist", minion("[]"));
     /// Environment of the file server that modules and files come from; without it, `base`.
     SALTENV: String = text("saltenv", minion("null"));
-    /// Environment of the pillar that the minion asks for.
-    PILLARENV: Value = any("pillarenv", minion("null"));
-    /// Use the environment of the files as environment of the pillar.
-    PILLARENV_FROM_SALTENV: bool = truth("pillarenv_from_saltenv", minion("false"));
+    /// Environment of the pillar that the minion asks for; on a master, the one for minions that name none.
+    PILLARENV: Value = any("pillarenv", both("null")).live_on(Role::Master);
     /// Show values of the pillar as `**********` in what `pillar.items` returns.
     PILLAR_MASK_OUTPUT: bool = truth("pillar_mask_output", minion("true"));
     /// Fail `pillar.get` for a key that is not there and has no default.
     PILLAR_RAISE_ON_MISSING: bool = truth("pillar_raise_on_missing", minion("false"));
-    /// Join lists where `pillar.get` merges the pillar into a default.
-    PILLAR_MERGE_LISTS: bool = truth("pillar_merge_lists", minion("false"));
     /// `local` makes `salt-call` run without a master.
     FILE_CLIENT: String = text("file_client", minion("remote"));
     /// Tell functions to change nothing and to return what they would change.
