@@ -5,9 +5,10 @@ use serde_json::json;
 
 #[test]
 fn pillar_from_files_to_targets() {
-    let master = Master::prepare(Kind::Brine, "pillar_roots: {base: [../srv/pillar]}");
+    let mut master = Master::prepare(Kind::Brine, "pillar_roots: {base: [../srv/pillar]}");
+    let folder = master.path("srv/pillar");
     let write = |path: &str, text: &str| {
-        let path = master.path("srv/pillar").join(path);
+        let path = folder.join(path);
         std::fs::create_dir_all(path.parent().expect("a folder")).expect("our own folder");
         std::fs::write(path, text).expect("our own folder");
     };
@@ -16,7 +17,6 @@ fn pillar_from_files_to_targets() {
     write("map.yaml", "Linux: 8080\n");
     write("web.sls", "include:\n  - .users\nrole: web\n");
     write("users/init.sls", "users: [ann, bob]\n");
-    let mut master = master;
     master.up();
     let _minions = [master.minion("web1"), master.minion("db1")];
     let get = |id: &str, args: &[&str]| master.json(id, args);
