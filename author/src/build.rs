@@ -57,7 +57,7 @@ fn check_output(output: &Path) -> Result<(), Failure> {
 fn print(output: &Path, name: &ModuleName, size: usize, info: &ModuleInfo) {
     let version = info.version.as_deref().map(|version| format!(" {version}")).unwrap_or_default();
     say!("{}: {name}{version}, {} KB", output.display(), size.div_ceil(1000));
-    for function in &info.functions {
+    for function in info.all() {
         say!("  {}", brine_component::signature(name.as_str(), function));
     }
     for note in &info.notes {

@@ -37,7 +37,7 @@ pub(crate) fn run(options: &Diff) -> Result<ExitCode, Failure> {
 
 fn compare<'a>(old: &'a Module, new: &'a Module) -> Difference<'a> {
     let by_name = |module: &'a Module| -> BTreeMap<&'a str, &'a Function> {
-        module.info.functions.iter().map(|function| (function.name.as_str(), function)).collect()
+        module.info.all().map(|function| (function.name.as_str(), function)).collect()
     };
     let (before, after) = (by_name(old), by_name(new));
     let only = |these: &BTreeMap<&'a str, &'a Function>, those: &BTreeMap<&'a str, &'a Function>| {

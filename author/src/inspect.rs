@@ -50,7 +50,7 @@ fn print(module: &Module, signatures: Result<Option<&[Block]>, &Failure>) {
         None => {}
     }
     say!("\nfunctions");
-    for function in &module.info.functions {
+    for function in module.info.all() {
         say!("  {}", signature(&module.name, function));
         if let Some(doc) = &function.doc {
             print_doc(doc, "      ");
@@ -75,7 +75,7 @@ fn print(module: &Module, signatures: Result<Option<&[Block]>, &Failure>) {
 }
 
 fn configuration(module: &Module) -> Option<String> {
-    let functions: Vec<&str> = module.info.functions.iter().map(|function| function.name.as_str()).collect();
+    let functions: Vec<&str> = module.info.all().map(|function| function.name.as_str()).collect();
     asks::configuration(&module.name.parse().ok()?, module.sha256, &module.info.imports, &functions)
 }
 
@@ -123,8 +123,7 @@ fn as_json(module: &Module, signatures: Result<Option<&[Block]>, &Failure>) -> V
         Ok(blocks) => blocks.unwrap_or_default().iter().map(signature_json).collect(),
         Err(error) => json!({ "error": error.to_string() }),
     };
-    let functions: Vec<Value> =
-        module.info.functions.iter().map(|function| function_json(&module.name, function)).collect();
+    let functions: Vec<Value> = module.info.all().map(|function| function_json(&module.name, function)).collect();
     json!({
         "name": module.name,
         "version": module.info.version,

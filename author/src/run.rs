@@ -170,7 +170,7 @@ async fn prepare(
     let settings = Settings::load(&opts.sandbox, dir).map_err(|error| misuse(error.into()))?;
     let examined = brine_sandbox::examine(compiler, settings.compile, wasm, false).await;
     let (info, _) = examined.map_err(|why| Failure::input(format!("{} {why}", path.display())))?;
-    let functions: Vec<&str> = info.functions.iter().map(|function| function.name.as_str()).collect();
+    let functions: Vec<&str> = info.all().map(|function| function.name.as_str()).collect();
     let sha256 = Sha256Hex::from(<[u8; 32]>::from(Sha256::digest(wasm)));
     let subject = Subject { name, standard: false, sha256, signers: &[] };
     if let Err(refused) = settings.policy.decide(&subject, &info.imports, &functions) {

@@ -105,6 +105,7 @@ fn states(args: &OutputArgs, config: &Config) -> StateSettings {
     let mut set = StateSettings {
         verbose: flag(settings::STATE_VERBOSE),
         diff: args.state_output_diff || flag(settings::STATE_OUTPUT_DIFF),
+        compress_ids: flag(settings::STATE_COMPRESS_IDS),
         profile: flag(settings::STATE_OUTPUT_PROFILE),
         percent: flag(settings::STATE_OUTPUT_PCT),
         tabular: config.find(settings::STATE_TABULAR).is_ok_and(|tabular| tabular == Some(Value::from(true))),

@@ -5,6 +5,7 @@
 //! - [`jobs`]: every job's way from its source to its return
 //! - [`returns`]: the spool and the delivery of returns · [`broker`]: the operations that modules request from this
 //!   host
+//! - `states`: the states that a job runs, and what they came to
 //! - [`modules`]: modules from the master's file server · [`fileclient`], `filecache`: the file server's client and
 //!   cache
 //! - [`grains`], [`pillar`]: the minion's own data and the master's data for it · [`events`], `mine`: events and mine
@@ -40,6 +41,7 @@ pub mod pillar;
 pub mod pki;
 pub mod returns;
 mod spare_files;
+mod states;
 mod text_file;
 
 pub use daemon::MinionDaemon;

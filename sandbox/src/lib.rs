@@ -77,11 +77,13 @@ use std::path::PathBuf;
 pub use brine_capabilities::WALLS as WALLS_GRAIN;
 pub use brine_capabilities::ops::*;
 pub use brine_capabilities::{
-    Capability, DirectGrants, Directory, Grant, Grants, Host, HttpRequest, ListKind, Names, NetworkRule,
+    Capability, Chunk, DirectGrants, Directory, Grant, Grants, Host, HttpRequest, ListKind, Names, NetworkRule,
     PROGRAM_FOLDERS, ProcessGrant, ProcessRun, Program, each_capability,
 };
-pub use brine_component::{Function, ModuleInfo, Param, Rest, signature};
-pub use brine_sandbox_wire::{ByteBuf, FailKind, HostError, JobContext, Limits, LogLevel, Sha256Hex, Usage};
+pub use brine_component::{Function, ModuleInfo, Param, Rest, signature, state_function};
+pub use brine_sandbox_wire::{
+    ByteBuf, FailKind, HostError, JobContext, Limits, LogLevel, Sha256Hex, StateContext, Usage,
+};
 pub use examine::{CompileCost, examine};
 pub use kernel::admission::Concurrency;
 pub use kernel::broker::{Broker, Caller, Remedy, check, check_host};

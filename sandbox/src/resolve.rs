@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use brine_sandbox_wire::{JobContext, Limits, Sha256Hex};
+use brine_component::state_function;
+use brine_sandbox_wire::{JobContext, Limits, Sha256Hex, StateContext};
 use rmpv::Value;
 
 use crate::JobOutcome;
@@ -46,7 +47,7 @@ impl Resolved<'_> {
             module: &self.entry.loadable,
             number: self.number,
             fun: self.fun,
-            function: &self.entry.module.info.functions[self.number],
+            function: self.entry.module.info.all().nth(self.number).expect("found before"),
             job: &self.job,
             grants: &self.granted.grants,
             remedy: self.granted.remedy(),
@@ -69,7 +70,7 @@ impl Resolver<'_> {
     ) -> JobOutcome {
         let most_ms = job.timeout_ms.unwrap_or(u64::MAX);
         let chain = Arc::from([fun.to_owned()]);
-        match self.resolve(Arc::new(job), fun, chain, most_ms) {
+        match self.resolve(Arc::new(job), fun, Kind::Function, chain, most_ms) {
             Ok(resolved) => self.runner.run(&resolved.call(), (args, kwargs)).await,
             Err((text, sha256)) => JobOutcome::failed(text, sha256),
         }
@@ -77,7 +78,7 @@ impl Resolver<'_> {
 
     /// Checks whether a job of this function is expected to be short.
     pub(crate) fn is_short(&self, fun: &str) -> bool {
-        let Ok((entry, _, number)) = find(self.store, fun) else { return false };
+        let Ok((entry, _, number)) = find(self.store, fun, Kind::Function) else { return false };
         entry.loadable.history.expect(number).pace == Pace::Short
     }
 
@@ -90,17 +91,53 @@ impl Resolver<'_> {
         args: Vec<Value>,
         kwargs: Vec<(String, Value)>,
     ) -> JobOutcome {
+        self.within(caller, fun, None, (args, kwargs)).await
+    }
+
+    /// Runs a state for a running call, as a function is: in a separate instance, with the grants of the state's own
+    /// module. `test` makes it report only; in a job with `test=True` each state does.
+    pub(crate) async fn state(
+        &self,
+        caller: &Caller,
+        state: (&str, StateContext),
+        test: bool,
+        kwargs: Vec<(String, Value)>,
+    ) -> JobOutcome {
+        let (name, context) = state;
+        let fun = match name.split_once('.') {
+            Some((module, state)) => format!("{module}.{}", state_function(state)),
+            None => name.to_owned(),
+        };
+        self.within(caller, &fun, Some((context, test)), (Vec::new(), kwargs)).await
+    }
+
+    /// Runs a function or a state for a running call.
+    async fn within(
+        &self,
+        caller: &Caller,
+        fun: &str,
+        state: Option<(StateContext, bool)>,
+        (args, kwargs): (Vec<Value>, Vec<(String, Value)>),
+    ) -> JobOutcome {
         let left = match time_left(caller, fun) {
             Ok(left) => left,
             Err(text) => return JobOutcome::failed(text, None),
         };
         let called_by = caller.chain.last().cloned();
-        let job =
-            JobContext { function: fun.to_owned(), called_by, timeout_ms: None, ..JobContext::clone(&caller.job) };
+        let mut job = JobContext::clone(&caller.job);
+        (job.function, job.called_by, job.timeout_ms, job.state) = (fun.to_owned(), called_by, None, None);
+        let kind = if state.is_some() { Kind::State } else { Kind::Function };
+        if let Some((context, test)) = state {
+            job.test |= test;
+            job.state = Some(context);
+        }
         let chain = caller.chain.iter().cloned().chain([fun.to_owned()]).collect();
-        match self.resolve(Arc::new(job), fun, chain, left) {
+        match self.resolve(Arc::new(job), fun, kind, chain, left) {
             Ok(mut resolved) => {
-                caller.bound(&mut resolved.limits);
+                // A run has as many states as it likes, and each of them its own module's limits.
+                if kind == Kind::Function {
+                    caller.bound(&mut resolved.limits);
+                }
                 self.runner.nested(caller, &resolved.call(), (args, kwargs)).await
             }
             Err((text, sha256)) => JobOutcome::failed(text, sha256),
@@ -113,10 +150,11 @@ impl Resolver<'_> {
         &self,
         job: Arc<JobContext>,
         fun: &'a str,
+        kind: Kind,
         chain: Arc<[String]>,
         most_ms: u64,
     ) -> Result<Resolved<'a>, (String, Option<Sha256Hex>)> {
-        let (entry, function, number) = find(self.store, fun).map_err(|text| (text, None))?;
+        let (entry, function, number) = find(self.store, fun, kind).map_err(|text| (text, None))?;
         let master = job.master.as_deref();
         let granted = entry.grants.of(function, master);
         let granted = granted.map_err(|text| (text, Some(entry.module.sha256)))?;
@@ -130,8 +168,15 @@ impl Resolver<'_> {
     }
 }
 
+/// What is called: a job's functions are never states, whatever their names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Function,
+    State,
+}
+
 /// Returns the module and the function behind `module.function`, or Salt's message that there is none.
-fn find<'a>(store: &Store, fun: &'a str) -> Result<(Arc<Entry>, &'a str, usize), String> {
+fn find<'a>(store: &Store, fun: &'a str, kind: Kind) -> Result<(Arc<Entry>, &'a str, usize), String> {
     let (module, function) = fun.split_once('.').unwrap_or((fun, ""));
     let Some(entry) = store.get(module) else {
         let table = store.table();
@@ -142,10 +187,18 @@ fn find<'a>(store: &Store, fun: &'a str) -> Result<(Arc<Entry>, &'a str, usize),
         };
         return Err(format!("{} is not available. {why}.", quoted(fun)));
     };
-    let functions = &entry.module.info.functions;
-    if let Some(number) = functions.iter().position(|known| known.name == function) {
+    let info = &entry.module.info;
+    let of_kind = |known: &brine_component::Function| known.state().is_some() == (kind == Kind::State);
+    let number = info.all().position(|known| known.name == function && of_kind(known));
+    if let Some(number) = number {
         return Ok((entry, function, number));
     }
+    if kind == Kind::State {
+        let names =
+            few(info.states.iter().filter_map(brine_component::Function::state).collect::<Vec<_>>().into_iter());
+        return Err(format!("{} is not available. States of {module}: {names}.", quoted(fun)));
+    }
+    let functions = &info.functions;
     let names = few(functions.iter().map(|known| known.name.as_str()));
     Err(format!("{} is not available. Functions of {module}: {names}.", quoted(fun)))
 }

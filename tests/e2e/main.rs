@@ -30,6 +30,7 @@ mod sandbox;
 mod secrets;
 mod signatures;
 mod slow_link;
+mod states;
 mod swarm;
 mod targets;
 mod updates;

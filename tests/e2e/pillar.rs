@@ -6,9 +6,9 @@ use serde_json::json;
 #[test]
 fn pillar_from_files_to_targets() {
     let mut master = Master::prepare(Kind::Brine, "pillar_roots: {base: [../srv/pillar]}");
-    let folder = master.path("srv/pillar");
+    let root = master.path("srv/pillar");
     let write = |path: &str, text: &str| {
-        let path = folder.join(path);
+        let path = root.join(path);
         std::fs::create_dir_all(path.parent().expect("a folder")).expect("our own folder");
         std::fs::write(path, text).expect("our own folder");
     };

@@ -100,9 +100,10 @@ fn the_owner_sees_what_each_module_may_do() {
         assert!(show.to_string().contains("/usr/bin/uptime"), "{show}");
     }
     let list = master.json("web1", &["sandbox.list"]);
-    for module in
-        ["cmd", "config", "cp", "disk", "file", "grains", "mine", "pillar", "sandbox", "saltutil", "sys", "test"]
-    {
+    for module in [
+        "cmd", "config", "cp", "disk", "file", "grains", "mine", "pillar", "sandbox", "saltutil", "state", "sys",
+        "test",
+    ] {
         assert!(list.get(module).is_some(), "{module} in {list}");
     }
     let check = master.json("web1", &["sandbox.check"]);

@@ -150,6 +150,13 @@ HIGHSTATES = {
     "sls in module.run": {"m1": {"module_|-i_|-state.sls_|-run": state(0, name="state.sls", changes={"local": {"a_|-i_|-n_|-run": state(0)}})}},
     "highstate in changes": {"m1": {"salt_|-i_|-n_|-state": state(0, changes={"out": "highstate", "ret": {"web1": {"a_|-i_|-n_|-run": state(0, changes={"x": 1})}, "web2": "text"}})}},
     "unordered": {"m1": {"a_|-i_|-n_|-run": {"result": True, "changes": {}, "comment": "c", "name": "n"}}},
+    "orchestration": {"outputter": "highstate", "data": {"m1_master": {"salt_|-i_|-n_|-state": state(0, changes={"out": "highstate", "ret": {"web1": {"a_|-i_|-n_|-run": state(0, False)}}})}, "retcode": 1}, "retcode": 1},
+    "of the job store": {"m1": {"jid": "20260101000000000000", "fun": "runner.state.orchestrate", "return": {"data": {"m1_master": {"a_|-i_|-n_|-run": state(0)}}, "outputter": "highstate"}}},
+    "returned": {"return": {"m1": {"a_|-i_|-n_|-run": state(0)}}, "jid": "20260101000000000000"},
+    "two masters": {"a_master": {"a_|-i_|-n_|-run": state(0)}, "b_master": {"a_|-i_|-n_|-run": state(0)}, "retcode": 1},
+    "names": {"m1": {f"cmd_|-i_|-{name}_|-run": state(n, result, name=name, start_time=f"10:00:0{9 - n}.5", changes=changes, duration=n + 0.25, __id__="i", __sls__="web")
+        for n, (name, result, changes) in enumerate([("a", True, {}), ("b", True, {"x": 1}), ("c", False, {}), ("d", True, {"y": 2}), ("e", None, {"z": 3})])}},
+    "names without sls": {"m1": {f"cmd_|-i_|-{n}_|-run": state(n) for n in range(3)}},
     "escapes": {"m\x1b[31m1": {"a_|-i_|-n_|-run": state(0)}},
 }
 STATE_SETTINGS = [
@@ -157,6 +164,7 @@ STATE_SETTINGS = [
     {"state_output": "changes"}, {"state_output": "mixed_id"}, {"state_output": "full_id"}, {"state_output": "odd"},
     {"state_output_diff": True}, {"state_output_profile": False}, {"state_output_profile": False, "state_output": "terse"},
     {"state_output_pct": True}, {"state_output": "terse", "state_tabular": True},
+    {"state_compress_ids": True}, {"state_compress_ids": True, "state_output": "terse_id"},
     {"state_output": "filter", "state_output_exclude": ["True"], "state_output_terse": ["None"]},
 ]
 
@@ -221,9 +229,14 @@ def main():
                 continue
             for settings in many:
                 cases.append([name, out, settings, render(value, out, settings)])
-    for name, value in HIGHSTATES.items():
+    # A folder of files with recorded returns of states (`apply`, `test`), which stay out of the vectors in the tree.
+    real = {}
+    for file in sorted(pathlib.Path(sys.argv[4]).glob("*.json")) if len(sys.argv) > 4 else []:
+        doc = json.loads(file.read_text())
+        real.update({f"real {file.stem} {key}": {"m1": doc[key]} for key in ("apply", "test") if isinstance(doc.get(key), (dict, list))})
+    for name, value in {**HIGHSTATES, **real}.items():
         values["state " + name] = value
-        for settings in STATE_SETTINGS if name in ("mixed", "changed", "warnings") else STATE_SETTINGS[:2]:
+        for settings in STATE_SETTINGS if name in ("mixed", "changed", "warnings", "names", "names without sls") or name.startswith("real ") else STATE_SETTINGS[:2]:
             # The outputter changes what it is given.
             shown = render(msgpack.unpackb(msgpack.packb(value)), "highstate", settings)
             cases.append(["state " + name, "highstate", settings, shown])

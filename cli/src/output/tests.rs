@@ -33,6 +33,7 @@ fn state(settings: &serde_json::Value) -> StateSettings {
         profile: flag("state_output_profile", true),
         percent: flag("state_output_pct", false),
         tabular: flag("state_tabular", false),
+        compress_ids: flag("state_compress_ids", false),
         exclude: texts("state_output_exclude"),
         terse: texts("state_output_terse"),
         ..StateSettings::default()

@@ -19,6 +19,7 @@ mod policy;
 mod process;
 mod progress;
 mod slow;
+mod states;
 mod static_grains;
 mod users;
 
@@ -38,6 +39,7 @@ use crate::jobs::ProcDir;
 use crate::modules::Modules;
 use crate::pillar::PillarStore;
 use crate::pillar::Refresh;
+use crate::states::Runs;
 use disks::Disks;
 use events::Teller;
 use files::Files;
@@ -58,6 +60,7 @@ pub(crate) struct Sources {
     pub(crate) procs: Arc<ProcDir>,
     pub(crate) modules: Arc<Modules>,
     pub(crate) refresh: Arc<Refresh>,
+    pub(crate) runs: Arc<Runs>,
     pub(crate) masters: Masters,
 }
 
@@ -69,8 +72,10 @@ pub struct MinionBroker {
     procs: Arc<ProcDir>,
     modules: Arc<Modules>,
     refresh: Arc<Refresh>,
+    runs: Arc<Runs>,
     files: Files,
     teller: Teller,
+    masters: Masters,
     resolver: Arc<dyn Resolver>,
     http: Http,
     processes: Processes,
@@ -82,11 +87,12 @@ pub struct MinionBroker {
 impl MinionBroker {
     /// Makes the broker.
     pub(crate) fn new(sources: Sources) -> Arc<Self> {
-        let Sources { opts, grains, pillar, procs, modules, refresh, masters } = sources;
+        let Sources { opts, grains, pillar, procs, modules, refresh, runs, masters } = sources;
         let resolver: Arc<dyn Resolver> = Arc::new(SystemResolver::default());
         Arc::new(Self {
             files: Files::new(FileClient::new(&masters, MAX_FILE), &opts.cachedir),
-            teller: Teller::new(masters),
+            teller: Teller::new(masters.clone()),
+            masters,
             http: Http::new(Arc::clone(&resolver)),
             opts,
             grains,
@@ -94,6 +100,7 @@ impl MinionBroker {
             procs,
             modules,
             refresh,
+            runs,
             resolver,
             processes: Processes::new(),
             disks: Disks::new(),

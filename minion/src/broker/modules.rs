@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use brine_protocol::ids::Saltenv;
 use brine_protocol::value::{Value, list, map};
-use brine_sandbox::{Caller, HostError, Module, ModulesOp, Param, Rest};
+use brine_sandbox::{Caller, Function, HostError, Module, ModulesOp, Param, Rest};
 
 use super::{MinionBroker, Perform};
 
@@ -18,6 +18,11 @@ impl Perform<ModulesOp> for MinionBroker {
         match op {
             ModulesOp::Names => Ok(list(sandbox.names())),
             ModulesOp::Describe { name } => Ok(sandbox.describe(&name).map_or(Value::Nil, |module| describe(&module))),
+            ModulesOp::States { name } => {
+                let module = sandbox.describe(&name);
+                let states = module.iter().flat_map(|module| &module.info.states);
+                Ok(list(states.filter_map(|f| Some(function(f.state()?, f)))))
+            }
             ModulesOp::Sync { saltenv } => {
                 let asked = saltenv.unwrap_or_default();
                 if asked.len() > MAX_ENVIRONMENTS {
@@ -54,9 +59,12 @@ impl Perform<ModulesOp> for MinionBroker {
     }
 }
 
-/// Describes a module as `wit/modules.wit` defines it.
-fn describe(module: &Module) -> Value {
-    let text = |text: &Option<String>| text.as_deref().map_or(Value::Nil, Value::from);
+fn text(text: &Option<String>) -> Value {
+    text.as_deref().map_or(Value::Nil, Value::from)
+}
+
+/// Describes a function as `wit/modules.wit` defines it.
+fn function(name: &str, f: &Function) -> Value {
     let parameter = |p: &Param| {
         map([
             ("name", Value::from(&*p.name)),
@@ -65,14 +73,17 @@ fn describe(module: &Module) -> Value {
             ("rest", Value::from(!matches!(p.rest, Rest::No))),
         ])
     };
-    let functions = module.info.functions.iter().map(|f| {
-        map([
-            ("name", Value::from(f.name.as_str())),
-            ("parameters", list(f.params.iter().map(parameter))),
-            ("result", f.result.as_deref().map_or(Value::Nil, Value::from)),
-            ("doc", text(&f.doc)),
-        ])
-    });
+    map([
+        ("name", Value::from(name)),
+        ("parameters", list(f.params.iter().map(parameter))),
+        ("result", f.result.as_deref().map_or(Value::Nil, Value::from)),
+        ("doc", text(&f.doc)),
+    ])
+}
+
+/// Describes a module as `wit/modules.wit` defines it.
+fn describe(module: &Module) -> Value {
+    let functions = module.info.functions.iter().map(|f| function(&f.name, f));
     map([
         ("name", Value::from(module.name.as_str())),
         ("doc", text(&module.info.doc)),

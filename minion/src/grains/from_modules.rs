@@ -103,6 +103,7 @@ fn job(id: &MinionId, master: Option<&str>, module: &str) -> JobContext {
         master: master.map(str::to_owned),
         timeout_ms: u64::try_from(EACH.as_millis()).ok(),
         called_by: None,
+        state: None,
     }
 }
 

@@ -240,15 +240,26 @@ impl Jobs {
             }
             let Ok(job) = JobLoad::parse(&load) else { continue };
             warn!(%jid, "the minion ended while this job ran");
-            let load = return_load::for_publication(&self.opts.id, &job, self.refused(&job, ENDED_WITHIN));
+            let mut outcomes = self.refused(&job, ENDED_WITHIN);
+            outcomes.with_states(&self.runner.runs, jid.as_str(), ENDED_WITHIN);
+            let load = return_load::for_publication(&self.opts.id, &job, outcomes);
             match returns.keep(jid.as_str(), master, load) {
-                Ok(kept) => returns.deliver(kept),
+                Ok(kept) => {
+                    self.runner.runs.forget(jid.as_str());
+                    returns.deliver(kept);
+                }
                 Err((e, _)) => {
                     error!(%jid, "{e}; it is tried again at the next start");
                     record.leave();
                 }
             }
         }
+    }
+
+    /// Removes what states left whose jobs neither run nor have a record: those of `salt-call` processes that were
+    /// killed.
+    pub(crate) fn tidy_states(&self) {
+        self.runner.runs.tidy(|jid| self.procs.find(jid).is_some());
     }
 
     /// Jobs that run or wait.

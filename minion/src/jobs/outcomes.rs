@@ -4,6 +4,8 @@ use brine_protocol::job::JobLoad;
 use brine_protocol::value::{Value, ValueExt, empty_map, map};
 use brine_sandbox::JobOutcome;
 
+use crate::states::{Runs, STATE_FAILURE};
+
 /// How one function of a job ended.
 #[derive(Debug)]
 pub struct Called {
@@ -55,6 +57,15 @@ impl Outcomes {
     pub(super) fn refused(job: &JobLoad, ordered: bool, why: &str) -> Self {
         let each = job.calls.iter().map(|call| Called::new(&call.fun, failed(why))).collect();
         Self { multi: job.multi, ordered, each }
+    }
+
+    /// Replaces the outcome of the last function by what the states of the job came to, if it left any.
+    pub(super) fn with_states(&mut self, runs: &Runs, jid: &str, why: &str) {
+        if let Some(called) = self.each.last_mut()
+            && let Some(value) = runs.left(jid, &called.fun, why)
+        {
+            (called.outcome.value, called.outcome.retcode) = (value, STATE_FAILURE);
+        }
     }
 
     /// `return`, `retcode`, `success`, `usage` and, for a failure, `out` of the return's load.

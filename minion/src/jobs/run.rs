@@ -13,6 +13,7 @@ use super::outcomes::{Called, Outcomes, failed, killed_before, weight};
 use super::own_timeout;
 use super::proc::End;
 use crate::modules::Modules;
+use crate::states::Runs;
 
 /// Upper bound on the functions of one job, which run one after the other.
 const MAX_FUNCTIONS: usize = 256;
@@ -25,6 +26,7 @@ pub(crate) struct JobRunner {
     pub(crate) sandbox: std::sync::Arc<Sandbox>,
     pub(crate) functions: std::sync::Arc<dyn Functions>,
     pub(crate) modules: std::sync::Arc<Modules>,
+    pub(crate) runs: std::sync::Arc<Runs>,
     /// `test: True` in the configuration.
     pub(crate) test: bool,
     pub(crate) multifunc_ordered: bool,
@@ -104,6 +106,7 @@ impl JobRunner {
             master: from.master.map(str::to_owned),
             timeout_ms,
             called_by: None,
+            state: None,
         };
         let mut run = self.functions.run(context, &call.fun, args, kwargs);
         let mut outcome = tokio::select! {
@@ -115,6 +118,7 @@ impl JobRunner {
                 run.await
             }
         };
+        self.runs.end(from.jid, &call.fun, &mut outcome).await;
         if let Some(why) = trouble
             && !outcome.success
             && let Some(said) = outcome.value.text()

@@ -17,6 +17,7 @@ use crate::jobs::{CONTROL_SLOTS, JobLimits, JobParts, JobRunner, Jobs, ProcDir};
 use crate::modules::Modules;
 use crate::pillar::{PillarStore, Refresh};
 use crate::pki::Pki;
+use crate::states::Runs;
 
 /// The sandbox's bound on jobs at once, less the slots reserved for control jobs.
 const MAX_SLOTS: usize = 1000;
@@ -48,6 +49,8 @@ impl Base {
         make_private(&opts.cachedir).map_err(folder(opts.cachedir.clone()))?;
         let proc_dir = opts.cachedir.join("proc");
         let procs = ProcDir::open(&proc_dir).map_err(folder(proc_dir))?;
+        let runs_dir = opts.cachedir.join("states");
+        let runs = Runs::open(&runs_dir).map_err(folder(runs_dir))?;
         let grains = GrainsStore::new(Arc::clone(&opts));
         let channel = match with_master {
             false => None,
@@ -70,6 +73,7 @@ impl Base {
             procs: Arc::clone(&procs),
             modules: Arc::clone(&modules),
             refresh: Arc::clone(&refresh),
+            runs: Arc::clone(&runs),
             masters: masters.clone(),
         });
         let slots = opts.jobs.running_max.unwrap_or(settings.max_running).clamp(1, MAX_SLOTS);
@@ -91,6 +95,7 @@ impl Base {
                 sandbox: Arc::clone(&sandbox),
                 functions,
                 modules: Arc::clone(&modules),
+                runs,
                 test: opts.jobs.test,
                 multifunc_ordered: opts.jobs.multifunc_ordered,
             },

@@ -51,6 +51,7 @@ impl Minion {
         let returns =
             ReturnSender::new(spool, left, base.masters.clone(), Arc::clone(&base.events), opts.returns.retry);
         base.jobs.return_unfinished(&returns, |jid| kept.contains(jid));
+        base.jobs.tidy_states();
         let synced = Arc::new(AtomicBool::new(!base.opts.modules.autoload));
         Ok(Self { base, channel, returns, synced, ready: Arc::default() })
     }

@@ -37,6 +37,7 @@ mod programs;
 mod progress;
 mod reach;
 mod rules;
+mod states;
 mod static_grains;
 mod written;
 
@@ -66,6 +67,7 @@ pub use process::ProcessRun;
 pub use programs::{Host, PROGRAM_FOLDERS, ProcessGrant, Program};
 pub use reach::check_host;
 pub use rules::{NetworkRule, read_rule, rule_text};
+pub use states::Chunk;
 pub use static_grains::WALLS;
 pub use written::{yaml_list, yaml_text};
 
@@ -92,6 +94,7 @@ macro_rules! each_capability {
             Events in events: Events(EventsOp);
             Mine in mine: Mine(MineOp);
             Progress in progress: Progress(ProgressOp);
+            States in states: States(StatesOp);
         }
     };
 }

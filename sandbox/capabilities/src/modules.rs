@@ -4,7 +4,7 @@ use crate::prelude::*;
 
 pub(crate) const DECLARATION: Declaration = Declaration {
     // `mine.valid` leaves out functions that are not there.
-    standard: &[("sys", Standard::All), ("saltutil", Standard::All), ("mine", Standard::All)],
+    standard: &[("sys", Standard::All), ("saltutil", Standard::All), ("mine", Standard::All), ("state", Standard::All)],
     ..Declaration::new(
         "modules",
         "list, describe and refresh modules, have grains and pillar refreshed",
@@ -24,6 +24,12 @@ pub enum ModulesOp {
     /// Returns a map with the fields of WIT's `module` record (parameters are maps of name, type, optional and rest),
     /// or nil.
     Describe {
+        /// The module.
+        name: String,
+    },
+    /// Returns an array of a module's states, with the fields of WIT's `function` record; empty if there is no such
+    /// module.
+    States {
         /// The module.
         name: String,
     },
@@ -54,7 +60,7 @@ impl Operation for ModulesOp {
     fn size(&self) -> Size {
         match self {
             Self::Names | Self::RefreshFacts { .. } | Self::RefreshPillar { .. } => Size::default(),
-            Self::Describe { name } => Size::names(name.len()),
+            Self::Describe { name } | Self::States { name } => Size::names(name.len()),
             Self::Sync { saltenv } => Size::names(Size::list(saltenv.as_deref().unwrap_or_default())),
         }
     }
@@ -62,7 +68,7 @@ impl Operation for ModulesOp {
     fn check(self, _: &Asker<'_>, _: &Grants) -> Result<Self, Refusal> {
         match &self {
             Self::Names | Self::RefreshFacts { .. } | Self::RefreshPillar { .. } => {}
-            Self::Describe { name } => forms::module(name)?,
+            Self::Describe { name } | Self::States { name } => forms::module(name)?,
             Self::Sync { saltenv } => {
                 let environments = saltenv.as_deref().unwrap_or_default();
                 if environments.len() > MAX_ENVIRONMENTS {

@@ -5,7 +5,12 @@ use crate::prelude::*;
 
 pub(crate) const DECLARATION: Declaration = Declaration {
     // These modules return a master's pillar to that same master, and have no other way to send it out.
-    standard: &[("pillar", Standard::All), ("config", Standard::All), ("mine", Standard::Names(&["mine_functions"]))],
+    standard: &[
+        ("pillar", Standard::All),
+        ("config", Standard::All),
+        ("state", Standard::All),
+        ("mine", Standard::Names(&["mine_functions"])),
+    ],
     wrong_name: |name| match is_glob(name) {
         true => Some(format!("{name:?}: keys of the pillar are named whole, without * and ?")),
         false => forms::wrong_key(name),

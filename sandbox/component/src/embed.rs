@@ -38,7 +38,7 @@ pub fn embed_docs<P: AsRef<Path>>(wasm: &[u8], wit: &[P], world: Option<&str>) -
     let main = main.ok_or_else(|| EmbedError::Wit("no folder was given".into()))?;
     let id = resolve.select_world(&[main], world).map_err(wit_error)?;
 
-    let exports: BTreeSet<&[String]> = info.functions.iter().map(|function| function.export.as_slice()).collect();
+    let exports: BTreeSet<&[String]> = info.all().map(|function| function.export.as_slice()).collect();
     let mut func_exports = Map::new();
     let mut interface_exports = Map::new();
     let mut packages: BTreeMap<String, Map<String, Value>> = BTreeMap::new();

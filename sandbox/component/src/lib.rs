@@ -54,6 +54,8 @@ pub struct ModuleInfo {
     pub doc: Option<String>,
     /// Its functions, sorted by name.
     pub functions: Vec<Function>,
+    /// The functions of its exported interface `states`, sorted by name: the states that it brings. No job calls them.
+    pub states: Vec<Function>,
     /// Imported interfaces, as in `brine:host/grains@1.0.0`, sorted. Interfaces with types only are left out.
     pub imports: Vec<String>,
     /// Notes for the author: exports that cannot be called, and why.
@@ -107,6 +109,16 @@ impl ModuleInfo {
         self.functions.iter().find(|function| function.name == name)
     }
 
+    /// Returns a state: its function is called [`state_function`] of its name.
+    pub fn state(&self, name: &str) -> Option<&Function> {
+        self.states.iter().find(|function| function.state() == Some(name))
+    }
+
+    /// Returns all functions: those that jobs call, and after them the states. A function's number is its place here.
+    pub fn all(&self) -> impl Iterator<Item = &Function> + Clone {
+        self.functions.iter().chain(&self.states)
+    }
+
     /// Checks the bounds again, for a description from a process that [`read`] hostile bytes.
     ///
     /// # Errors
@@ -114,31 +126,31 @@ impl ModuleInfo {
     /// A bound is exceeded, or there is no function.
     pub fn check(&self) -> Result<(), ReadError> {
         let over = |what: &str, limit| Err(ReadError::TooMuch { what: format!("is described with {what}"), limit });
-        if self.functions.is_empty() {
+        if self.all().next().is_none() {
             return Err(ReadError::NoFunctions);
         }
-        if self.functions.len() > MAX_FUNCTIONS {
+        if self.all().count() > MAX_FUNCTIONS {
             return over("too many functions", MAX_FUNCTIONS);
         }
         if self.imports.len() > MAX_IMPORTS {
             return over("too many imports", MAX_IMPORTS);
         }
-        if self.functions.iter().any(|function| function.params.len() > MAX_PARAMS) {
+        if self.all().any(|function| function.params.len() > MAX_PARAMS) {
             return over("too many parameters", MAX_PARAMS);
         }
-        let params = || self.functions.iter().flat_map(|function| &function.params);
-        let names = self.functions.iter().flat_map(|function| function.export.iter().chain([&function.name]));
+        let params = || self.all().flat_map(|function| &function.params);
+        let names = self.all().flat_map(|function| function.export.iter().chain([&function.name]));
         let names = names.chain(&self.version).chain(&self.imports).map(String::as_str);
         let mut names = names.chain(params().map(|param| &*param.name));
         if names.any(|name| name.len() > MAX_NAME || name.contains(char::is_control)) {
             return over("a name that is too long or has control characters", MAX_NAME);
         }
-        let results = self.functions.iter().filter_map(|function| function.result.as_ref());
+        let results = self.all().filter_map(|function| function.result.as_ref());
         if results.chain(params().map(|param| &param.ty)).any(|ty| ty.len() > MAX_TYPE || ty.contains(char::is_control))
         {
             return over("a type that is too long or has control characters", MAX_TYPE);
         }
-        let docs = self.functions.iter().filter_map(|function| function.doc.as_ref()).chain(&self.doc);
+        let docs = self.all().filter_map(|function| function.doc.as_ref()).chain(&self.doc);
         if docs.map(String::len).sum::<usize>() > MAX_DOCS + MAX_DOC {
             return over("too many docs", MAX_DOCS);
         }
@@ -159,6 +171,28 @@ pub fn signature(module: &str, function: &Function) -> String {
         .collect();
     let result = function.result.as_ref().map(|result| format!(" -> {result}")).unwrap_or_default();
     format!("{module}.{}({}){result}", function.name, params.join(", "))
+}
+
+/// The name of the exported interface whose functions are states, and the beginning of their names: `states.managed` is
+/// the state `managed`. No function has a dot in its name.
+pub const STATES: &str = "states";
+
+/// Returns the name by which the state `name` is known among a module's functions.
+pub fn state_function(name: &str) -> String {
+    format!("{STATES}.{name}")
+}
+
+impl Function {
+    /// Returns the state's name, if the function is one.
+    pub fn state(&self) -> Option<&str> {
+        self.name.strip_prefix(STATES)?.strip_prefix('.')
+    }
+}
+
+/// Checks whether an exported interface holds states: `states`, `brine:file/states@1.0.0`.
+pub fn is_states(export: &str) -> bool {
+    let name = export.split('@').next().unwrap_or_default();
+    name.rsplit('/').next() == Some(STATES)
 }
 
 /// Converts a WIT name to Salt's spelling.

@@ -12,7 +12,8 @@ use wit_parser::{FunctionKind, Resolve, WorldItem};
 use crate::docs::{Docs, PREFIX, SECTION, hide_sections};
 use crate::error::ReadError;
 use crate::{
-    Function, MAX_FUNCTIONS, MAX_IMPORTS, MAX_NAME, MAX_PARAMS, MAX_TYPE, ModuleInfo, Param, Rest, snake_case, types,
+    Function, MAX_FUNCTIONS, MAX_IMPORTS, MAX_NAME, MAX_PARAMS, MAX_TYPE, ModuleInfo, Param, Rest, is_states,
+    snake_case, state_function, types,
 };
 
 /// Reads a component's description. The bytes may be hostile; time and memory are bounded by their size (callers cap
@@ -33,14 +34,16 @@ pub fn read(wasm: &[u8]) -> Result<ModuleInfo, ReadError> {
         DecodedWasm::WitPackage(..) => return Err(ReadError::WitPackage),
     };
     let mut notes = outline.docs.notes.clone();
-    let functions = functions(&resolve, world, &outline.docs, &mut notes)?;
-    if functions.is_empty() {
+    let all = functions(&resolve, world, &outline.docs, &mut notes)?;
+    let (states, functions): (Vec<_>, Vec<_>) = all.into_iter().partition(|function| function.state().is_some());
+    if functions.is_empty() && states.is_empty() {
         return Err(ReadError::NoFunctions);
     }
     Ok(ModuleInfo {
         version: crate::version(wasm)?,
         doc: outline.docs.module(),
         functions,
+        states,
         imports: outline.imports,
         notes,
     })
@@ -165,7 +168,8 @@ fn add(
     }
     let own = export.last().expect("an export has a name");
     check_name("a function", own)?;
-    let name = snake_case(own);
+    let in_states = matches!(&*export, [interface, _] if is_states(interface));
+    let name = if in_states { state_function(&snake_case(own)) } else { snake_case(own) };
     if let Some(other) = found.get(&name) {
         if other.export.len() < export.len() {
             note(notes, format!("{path} is hidden by the export {} at the root", other.export[0]));

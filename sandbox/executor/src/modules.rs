@@ -116,6 +116,16 @@ impl Types {
 /// An instance ready to be made, or why there is none.
 type Linked = Result<InstancePre<Guest>, String>;
 
+/// The name of an exported interface whose functions are states, and the beginning of their names, as brine-component
+/// has it: `states.managed` is the state `managed`.
+const STATES: &str = "states";
+
+/// Whether an exported interface holds states: `states`, `brine:file/states@1.0.0`.
+fn is_states(export: &str) -> bool {
+    let name = export.split('@').next().unwrap_or_default();
+    name.rsplit('/').next() == Some(STATES)
+}
+
 /// One module.
 pub struct LoadedModule {
     /// The name that operators use.
@@ -138,16 +148,18 @@ impl LoadedModule {
         for (export, item) in exports.exports(engine) {
             if let ComponentItem::ComponentFunc(function) = &item.ty {
                 let index = module.component.get_export_index(None, export);
-                module.add(export, function, index, &mut types)?;
+                module.add(snake(export), function, index, &mut types)?;
             }
         }
         for (export, item) in exports.exports(engine) {
             let ComponentItem::ComponentInstance(interface) = &item.ty else { continue };
             let Some(index) = module.component.get_export_index(None, export) else { continue };
+            let states = is_states(export);
             for (export, item) in interface.exports(engine) {
                 if let ComponentItem::ComponentFunc(function) = &item.ty {
                     let index = module.component.get_export_index(Some(&index), export);
-                    module.add(export, function, index, &mut types)?;
+                    let name = if states { format!("{STATES}.{}", snake(export)) } else { snake(export) };
+                    module.add(name, function, index, &mut types)?;
                 }
             }
         }
@@ -156,20 +168,19 @@ impl LoadedModule {
 
     fn add(
         &mut self,
-        export: &str,
+        name: String,
         function: &ComponentFunc,
         index: Option<ComponentExportIndex>,
         types: &mut Types,
     ) -> Result<(), String> {
         let Some(index) = index else { return Ok(()) };
         // `[method]…` and similar names belong to resources, which jobs cannot pass.
-        if export.starts_with('[') || function.async_() {
+        if name.contains('[') || function.async_() {
             return Ok(());
         }
         if self.functions.len() >= MAX_FUNCTIONS {
             return Err(format!("it exports more than {MAX_FUNCTIONS} functions"));
         }
-        let name = snake(export);
         let read = types.read(function);
         let (params, result) = read.ok_or_else(|| format!("the types of {name} are too large"))?;
         let signature = Signature { name: format!("{}.{name}", self.name), params, result };

@@ -6,8 +6,23 @@ use brine_sandbox_wire::Limits;
 pub(crate) fn standard_limits(module: &str, limits: &mut Limits) {
     /// Twice the size of the largest file that comes from a master.
     const FILES: u64 = 1 << 30;
-    if module == "cp" && limits.written == Limits::default().written {
+    let common = Limits::default();
+    if module == "cp" && limits.written == common.written {
         limits.written = FILES;
+    }
+    if module == "state" {
+        // A run has many states, a compile reads many files, and a return has all results. Its functions all need it.
+        fn raise<T: PartialEq>(limit: &mut T, common: T, to: T) {
+            if *limit == common {
+                *limit = to;
+            }
+        }
+        raise(&mut limits.wall_ms, common.wall_ms, 3_600_000);
+        raise(&mut limits.cpu_ms, common.cpu_ms, 300_000);
+        raise(&mut limits.calls_cpu_ms, common.calls_cpu_ms, 3_600_000);
+        raise(&mut limits.memory, common.memory, 256 << 20);
+        raise(&mut limits.output, common.output, Limits::MAX_OUTPUT);
+        raise(&mut limits.host_calls, common.host_calls, 100_000);
     }
 }
 

@@ -7,7 +7,7 @@ use brine_capabilities::{Grants, Names};
 use brine_sandbox_wire::DirectGrants;
 
 use super::always;
-use super::{Capability, Entry, Explain, Grant, Policy, Refused, Signers, Subject};
+use super::{Capability, Explain, Grant, Levels, MODULE, Policy, Refused, Rules, Signers, Subject, is_state};
 use crate::kernel::broker::Remedy;
 
 /// The grants of a module's functions, for each master.
@@ -170,10 +170,13 @@ impl Policy {
         if refused.is_empty() { Ok(ModuleGrants { interfaces, ..grants }) } else { Err(Box::new(refused)) }
     }
 
-    /// Checks whether an entry is about this function alone.
+    /// Checks whether an entry is about this function, or about the module's states if it is one, and not about the
+    /// module.
     fn names_function(&self, subject: &Subject<'_>, function: &str) -> bool {
-        let key = (subject.name.clone(), function.to_owned());
-        std::iter::once(&self.general).chain(self.masters.values()).any(|rules| rules.functions.contains_key(&key))
+        let key = |function: &str| (subject.name.clone(), function.to_owned());
+        let keys = [Some(key(function)), is_state(function).then(|| key(brine_component::STATES))];
+        let named = |rules: &Rules| keys.iter().flatten().any(|key| rules.functions.contains_key(key));
+        std::iter::once(&self.general).chain(self.masters.values()).any(named)
     }
 
     fn decide_one(
@@ -198,13 +201,7 @@ impl Policy {
     }
 
     /// Returns the grant that applies to a capability.
-    fn grant(
-        &self,
-        subject: &Subject<'_>,
-        entries: &[Option<&Entry>; 6],
-        capability: Capability,
-        approved: bool,
-    ) -> Grant {
+    fn grant(&self, subject: &Subject<'_>, entries: &Levels<'_>, capability: Capability, approved: bool) -> Grant {
         let said = entries.iter().flatten().find_map(|entry| entry.answer(subject.sha256, subject.signers, capability));
         let comes_with = || if subject.standard { capability.standard(subject.name.as_str()) } else { None };
         let by_approval = || approved.then(|| capability.least());
@@ -221,11 +218,11 @@ impl Policy {
     fn signed(
         &self,
         subject: &Subject<'_>,
-        entries: &[Option<&Entry>; 6],
+        entries: &Levels<'_>,
         function: Option<&str>,
         master: Option<&str>,
     ) -> Result<(), Arc<str>> {
-        let named = if subject.standard { 4 } else { entries.len() };
+        let named = if subject.standard { MODULE + 1 } else { entries.len() };
         let demand = entries[..named].iter().enumerate().find_map(|(level, entry)| {
             let signers = entry.as_ref()?.signed_by.as_ref()?;
             // An exemption from signatures is a permission, so it is bound to the entry's content.

@@ -7,7 +7,7 @@ use brine_capabilities::{Capability, Grant, yaml_list, yaml_text};
 use brine_sandbox_wire::Sha256Hex;
 
 use super::entry::{Entry, LimitChanges, Quorum, Signers};
-use super::{Policy, Subject};
+use super::{MODULE, Policy, STATES, Subject, is_state};
 use crate::ModuleName;
 use crate::kernel::broker::Remedy;
 use crate::signature::KeyId;
@@ -21,16 +21,13 @@ pub(crate) struct Explain {
     signers: Vec<KeyId>,
     function: Option<String>,
     master: Option<String>,
-    /// The entries of the function and of the module, each for the master and in general.
-    levels: [Option<Entry>; 4],
+    /// The entries of the function, of the module's states and of the module, each for the master and in general.
+    levels: [Option<Entry>; MODULE + 1],
 }
-
-/// Index of the module's general entry, where a new grant goes if nothing prevents it.
-const MODULE: usize = 3;
 
 impl Explain {
     pub(super) fn new(policy: &Policy, subject: &Subject<'_>, function: Option<&str>, master: Option<&str>) -> Self {
-        let [a, b, c, d, ..] = policy.entries(subject.name, function, master);
+        let [a, b, c, d, e, f, ..] = policy.entries(subject.name, function, master);
         Self {
             module: subject.name.clone(),
             sha256: subject.sha256,
@@ -38,7 +35,7 @@ impl Explain {
             signers: subject.signers.to_vec(),
             function: function.map(str::to_owned),
             master: master.filter(|master| policy.masters.contains_key(*master)).map(str::to_owned),
-            levels: [a, b, c, d].map(Option::<&Entry>::cloned),
+            levels: [a, b, c, d, e, f].map(Option::<&Entry>::cloned),
         }
     }
 
@@ -47,14 +44,20 @@ impl Explain {
         let speaks = |entry: &&Option<Entry>| {
             entry.as_ref().is_some_and(|entry| entry.answer(self.sha256, &self.signers, capability).is_some())
         };
+        let is_state = self.function.as_deref().is_some_and(is_state);
+        // A new grant goes to the module if nothing prevents it. What a state lacks goes to the module's states, so
+        // that its functions do not get it.
+        let broadest = if is_state { STATES } else { MODULE };
         // No entry above this level says anything about the capability.
-        let counts = self.levels.iter().position(|entry| speaks(&entry)).unwrap_or(MODULE);
+        let counts = self.levels.iter().position(|entry| speaks(&entry)).unwrap_or(MODULE).min(broadest);
         // An entry that requires keys which did not sign this content cannot grant anything to it.
         let usable = |level: &usize| {
             let exists = match level {
                 0 => self.function.is_some() && self.master.is_some(),
                 1 => self.function.is_some(),
-                2 => self.master.is_some(),
+                2 => is_state && self.master.is_some(),
+                3 => is_state,
+                4 => self.master.is_some(),
                 _ => true,
             };
             exists && self.levels[*level].as_ref().is_none_or(|entry| entry.signed(&self.signers))
@@ -70,6 +73,7 @@ impl Explain {
         entry.says.insert(capability, grant);
         let key = match &self.function {
             Some(function) if level < 2 => format!("{}.{function}", self.module),
+            _ if level <= STATES => format!("{}.{}", self.module, brine_component::STATES),
             _ => self.module.to_string(),
         };
         let master = if level.is_multiple_of(2) { self.master.clone() } else { None };

@@ -80,7 +80,8 @@ pub(super) fn unsigned(
     let name = subject.name;
     let key = match level {
         0 | 1 => format!("{name}.{}", function.unwrap_or_default()),
-        2 | 3 => name.to_string(),
+        2 | 3 => format!("{name}.{}", brine_component::STATES),
+        4 | 5 => name.to_string(),
         _ => "*".to_owned(),
     };
     let of_master = match master {

@@ -572,3 +572,42 @@ fn rebound(before: &Policy, after: &Policy) -> bool {
     };
     hashes(before) != hashes(after)
 }
+
+/// A state has the entries of its own, of the module's states, of the module and of every module. A function has none of
+/// the states' entries, and the line for a state is one about states.
+#[test]
+fn states_have_entries_of_their_own() {
+    let policy = read(
+        "modules: {x: {process: [/bin/true]}, x.states: {pillar: any, limits: {wall: 30m}}, x.states.one: {files: any}, \
+         x.states.two: {pillar: false}}",
+    );
+    let module = name("x");
+    let subject = Subject { name: &module, standard: false, sha256: sha(1), signers: &[] };
+    let functions = ["f", "states.one", "states.two", "states.three"];
+    let grants = policy.decide(&subject, &imports(&["process", "pillar", "files"]), &functions).unwrap();
+    for (function, expect) in [
+        ("f", "brine:host/process"),
+        ("states.one", "brine:host/files brine:host/pillar brine:host/process"),
+        ("states.two", "brine:host/process"),
+        ("states.three", "brine:host/pillar brine:host/process"),
+    ] {
+        let granted = grants.of(function, None).unwrap();
+        assert_eq!(granted.grants.interfaces().collect::<Vec<_>>().join(" "), expect, "{function}");
+    }
+    let base = brine_sandbox_wire::Limits::default();
+    let wall = |function| policy.limits(&base, &module, false, function, None).wall_ms;
+    assert_eq!((wall("f"), wall("states.one")), (60_000, 1_800_000));
+    let line = |function| {
+        let lifted = Grant::Names(brine_capabilities::Names::Any);
+        policy.explain(&subject, Some(function), None).lifting(Capability::Mine, lifted).to_string()
+    };
+    assert!(line("f").starts_with("x: {process: "), "{}", line("f"));
+    assert!(line("states.three").starts_with("x.states: {pillar: any, mine: any"), "{}", line("states.three"));
+    let lifted =
+        policy.explain(&subject, Some("states.two"), None).lifting(Capability::Pillar, Capability::Pillar.least());
+    assert!(lifted.to_string().starts_with("x.states.two: {"), "{lifted}");
+    for odd in ["x.states.", "x.states.One", "x.states.a.b", "x.a.b"] {
+        let config = yaml(&format!("modules: {{{odd}: {{pillar: any}}}}"));
+        assert!(crate::Settings::read(&config).is_err(), "{odd}");
+    }
+}

@@ -58,7 +58,7 @@ fn version(policy: &Policy, (module, keys, time): Version<'_>) -> Value {
 /// Returns the functions that are added, removed, or have another signature.
 fn functions(module: &str, before: &ModuleInfo, after: &ModuleInfo) -> Value {
     let all = |info: &ModuleInfo| -> BTreeMap<String, String> {
-        info.functions.iter().map(|function| (function.name.clone(), signature(module, function))).collect()
+        info.all().map(|function| (function.name.clone(), signature(module, function))).collect()
     };
     let (before, after) = (all(before), all(after));
     let only = |these: &BTreeMap<String, String>, those: &BTreeMap<String, String>| {

@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use brine_capabilities::{Directory, Names, ProcessGrant, is_glob};
+use brine_component::STATES;
 
 use crate::kernel::directories::NOT_THERE;
 use crate::policy::{Capability, Entry, Grant, Policy, Rules};
@@ -76,7 +77,10 @@ fn of_rules(path: &str, rules: &Rules, table: &Table, accounts: &Accounts<'_>, f
         let path = format!("{path}:{name}.{function}");
         match table.get(name) {
             None => findings.push(format!("{path}: there is no module {name}")),
-            Some(module) if module.module.info.function(function).is_none() => {
+            Some(module) if function == STATES && !module.module.info.states.is_empty() => {
+                of_binding(&path, entry, module, findings);
+            }
+            Some(module) if !module.module.info.all().any(|known| known.name == *function) => {
                 findings.push(format!("{path}: module {name} has no function {function}"));
             }
             Some(module) => of_binding(&path, entry, module, findings),

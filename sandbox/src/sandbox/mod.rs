@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use brine_sandbox_walls::Walls;
-use brine_sandbox_wire::{JobContext, PolicyOp};
+use brine_sandbox_wire::{JobContext, PolicyOp, StateContext};
 use bytes::Bytes;
 use rmpv::Value;
 use tokio::sync::{Mutex, Semaphore};
@@ -313,6 +313,19 @@ impl Sandbox {
     /// usage counts for the caller. Every failure is an outcome.
     pub async fn call(&self, caller: &Caller, fun: &str, args: Vec<Value>, kwargs: Vec<(String, Value)>) -> JobOutcome {
         self.inner.resolver().nested(caller, fun, args, kwargs).await
+    }
+
+    /// Runs a state (`file.managed`) for a running instance: like [`Sandbox::call`], with the grants and limits of the
+    /// state's own module. With `test`, the state only reports; in a job with `test=True` each state does.
+    pub async fn state(
+        &self,
+        caller: &Caller,
+        state: &str,
+        context: StateContext,
+        test: bool,
+        kwargs: Vec<(String, Value)>,
+    ) -> JobOutcome {
+        self.inner.resolver().state(caller, (state, context), test, kwargs).await
     }
 
     /// Checks whether a job of this function is expected to be short, from its past calls.

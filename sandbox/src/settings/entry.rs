@@ -2,6 +2,7 @@
 
 use brine_capabilities::forms::is_variable;
 use brine_capabilities::{Capability, Directory, Grant, Kind, Names, ProcessGrant, read_rule};
+use brine_component::STATES;
 use rmpv::Value;
 
 use super::limits::limits;
@@ -17,10 +18,14 @@ pub(super) fn modules(path: &str, value: &Value, rules: &mut Rules) -> Result<()
         if key == "*" {
             rules.every = entry;
         } else if let Some((module, function)) = key.split_once('.') {
-            let word = function.starts_with(|c: char| c.is_ascii_lowercase())
-                && function.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
-            if !word {
-                let why = "a function is named as in cmd.run: lower-case letters, digits and _, a letter first";
+            // `file.states` is about all states of the module, `file.states.managed` about one.
+            let state = function.strip_prefix(STATES).and_then(|rest| rest.strip_prefix('.'));
+            let word = state.unwrap_or(function);
+            let is_word = word.starts_with(|c: char| c.is_ascii_lowercase())
+                && word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+            if !is_word {
+                let why = "a function is named as in cmd.run, a state as in file.states.managed: lower-case letters, \
+                           digits and _, a letter first";
                 return error(&path, why);
             }
             if entry.max_running.is_some() || entry.max_queued.is_some() {

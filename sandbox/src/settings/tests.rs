@@ -163,7 +163,8 @@ fn what_an_entry_cannot_be() {
     );
     fails(
         "modules: {x.F: {}}",
-        "sandbox:modules:x.F: a function is named as in cmd.run: lower-case letters, digits and _, a letter first",
+        "sandbox:modules:x.F: a function is named as in cmd.run, a state as in file.states.managed: lower-case letters, \
+         digits and _, a letter first",
     );
     let error = Settings::read(&yaml("modules: {../x: {}}")).unwrap_err().to_string();
     assert!(error.starts_with("sandbox:modules:../x:"), "{error}");

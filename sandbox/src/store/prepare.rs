@@ -91,7 +91,7 @@ impl Store {
         // An update of an approved version that asks for no more is approved with it.
         let carried =
             !approved && why.more.is_empty() && before.is_some_and(|before| decided.approves(before.module.sha256));
-        let functions: Vec<&str> = module.info.functions.iter().map(|function| function.name.as_str()).collect();
+        let functions: Vec<&str> = module.info.all().map(|function| function.name.as_str()).collect();
         let decide = |approved| policy.decide_on(&subject, &module.info.imports, &functions, approved);
         let (grants, carried) = match decide(approved) {
             Ok(grants) => (Ok(grants), false),
@@ -101,7 +101,7 @@ impl Store {
         match grants {
             Ok(grants) if why.is_empty() => {
                 let interfaces = grants.interfaces().map(str::to_owned).collect();
-                let functions = module.info.functions.len();
+                let functions = module.info.all().count();
                 let entry = Entry {
                     loadable: Arc::new(Loadable::new(name.clone(), sha256, rules.standard, interfaces, functions)),
                     module: Arc::new(module),

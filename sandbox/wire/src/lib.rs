@@ -18,12 +18,12 @@ pub use connection::{Connection, Inbox, Received, Receiver, Sender};
 pub use error::WireError;
 pub use messages::{
     FailKind, FromExecutor, HostError, JobContext, Limits, LogLevel, MAX_FRAME, Message, Outcome, Run, Sha256Hex,
-    ToExecutor, Usage,
+    StateContext, ToExecutor, Usage,
 };
 
 pub use brine_capabilities::ops::*;
-pub use brine_capabilities::{DirectGrants, Directory, HttpRequest, ListKind, NetworkRule, ProcessRun, hosts};
+pub use brine_capabilities::{Chunk, DirectGrants, Directory, HttpRequest, ListKind, NetworkRule, ProcessRun, hosts};
 pub use serde_bytes::ByteBuf;
 
 /// The version of this protocol. `Ready` carries it, and the minion refuses an executor with another version.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;

@@ -215,6 +215,25 @@ pub struct JobContext {
     /// The job's own limit of wall-clock time in milliseconds. It can only lower the module's limit.
     #[serde(default)]
     pub timeout_ms: Option<u64>,
+    /// The state that the call is. None for functions.
+    #[serde(default)]
+    pub state: Option<StateContext>,
+}
+
+/// What a state is told of itself, beside its arguments.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct StateContext {
+    /// `__id__`: its id in the SLS file.
+    pub id: String,
+    /// `__sls__`: the SLS file.
+    pub sls: String,
+    /// `__env__`: the environment.
+    pub saltenv: String,
+    /// `__run_num__`: its place in the run.
+    pub run_number: u32,
+    /// The watched states that changed, as `MODULE: ID`.
+    #[serde(default)]
+    pub changed: Vec<String>,
 }
 
 /// The limits of one call.

@@ -8,7 +8,7 @@ use wit_parser::{Function, Resolve, TypeDefKind, WorldItem, WorldKey};
 
 /// Every standard module with its permitted imports and its largest size. An import is a request for rights, so a new
 /// one is a decision, made here and in the sandbox's policy. Each module is read, compiled and mapped on every minion.
-const STANDARD: [(&str, &[&str], usize); 12] = [
+const STANDARD: [(&str, &[&str], usize); 13] = [
     ("cmd", &["brine:host/job", "brine:host/log", "brine:host/process"], 160_000),
     ("config", &["brine:host/config", "brine:host/grains", "brine:host/log", "brine:host/pillar"], 60_000),
     (
@@ -53,7 +53,8 @@ const STANDARD: [(&str, &[&str], usize); 12] = [
     ("pillar", &["brine:host/config", "brine:host/log", "brine:host/pillar"], 140_000),
     ("saltutil", &["brine:host/jobs", "brine:host/log", "brine:host/modules"], 90_000),
     ("sandbox", &["brine:host/log", "brine:host/policy"], 50_000),
-    ("sys", &["brine:host/log", "brine:host/modules"], 90_000),
+    ("state", &["brine:host/job", "brine:host/jobs", "brine:host/log", "brine:host/states"], 110_000),
+    ("sys", &["brine:host/log", "brine:host/modules"], 120_000),
     (
         "test",
         &[
@@ -64,7 +65,7 @@ const STANDARD: [(&str, &[&str], usize); 12] = [
             "wasi:io/poll",
             "wasi:random/random",
         ],
-        190_000,
+        210_000,
     ),
 ];
 

@@ -16,7 +16,7 @@ mod select;
 use std::collections::BTreeSet;
 
 use brine_guest::host::modules::{self, Function};
-use brine_guest::{Value, fnmatch};
+use brine_guest::{Value, docstring, fnmatch};
 
 struct Module;
 
@@ -52,6 +52,51 @@ impl Guest for Module {
         Value::Dict(specs).into()
     }
 
+    fn state_doc(args: Vec<Data>) -> Result<Vec<(String, String)>, String> {
+        let names = names(&args)?;
+        let selected = |state: &str| names.is_empty() || names.iter().any(|name| select::doc(name, state));
+        let mut docs: Vec<(String, String)> = Vec::new();
+        for (name, state) in states(&names).into_iter().filter(|(name, _)| selected(name)) {
+            let module = name.split('.').next().unwrap_or_default();
+            if docs.last().is_none_or(|(last, _)| !last.starts_with(&format!("{module}."))) {
+                let doc = modules::describe(module).and_then(|module| module.doc).unwrap_or_default();
+                docs.push((module.to_owned(), docstring(doc.trim_end())));
+            }
+            let doc = describe::doc(&name, &state);
+            docs.push((name, doc));
+        }
+        Ok(docs)
+    }
+
+    fn list_state_functions(args: Vec<Data>) -> Result<Vec<String>, String> {
+        let names = names(&args)?;
+        let selected = |state: &str| names.is_empty() || names.iter().any(|name| select::functions(name, state));
+        Ok(states(&names).into_iter().map(|(name, _)| name).filter(|name| selected(name)).collect())
+    }
+
+    fn list_state_modules(args: Vec<Data>) -> Result<Vec<String>, String> {
+        let names = names(&args)?;
+        // Salt compares a glob with the names of states.
+        let selected = |module: &str, state: &str| {
+            let meant = |name: &String| if name.contains('*') { fnmatch(name, state) } else { name == module };
+            names.is_empty() || names.iter().any(meant)
+        };
+        let all = states(&BTreeSet::new());
+        let found = all.iter().filter_map(|(state, _)| Some((state.split('.').next()?, state)));
+        let found: BTreeSet<&str> = found.filter(|(module, state)| selected(module, state)).map(|(m, _)| m).collect();
+        Ok(found.into_iter().map(str::to_owned).collect())
+    }
+
+    fn state_argspec(module: Option<String>) -> Data {
+        let name = module.unwrap_or_default();
+        let specs: Vec<_> = states(&BTreeSet::from([name.clone()]))
+            .into_iter()
+            .filter(|(state, _)| name.is_empty() || select::functions(&name, state))
+            .map(|(state, f)| (state.into(), describe::argspec(&f)))
+            .collect();
+        Value::Dict(specs).into()
+    }
+
     fn module_info(module: String) -> Data {
         let selected = modules::names().into_iter().filter(|name| fnmatch(&module, name));
         let described = selected.filter_map(|name| modules::describe(&name));
@@ -71,6 +116,21 @@ fn functions(names: &BTreeSet<String>) -> impl Iterator<Item = (String, Function
         .collect();
     all.sort_by(|(a, _), (b, _)| a.cmp(b));
     all.into_iter()
+}
+
+/// The states of all modules that the names can select, sorted by full name. Without names, all states.
+fn states(names: &BTreeSet<String>) -> Vec<(String, Function)> {
+    let meant = |module: &String| names.is_empty() || names.iter().any(|name| select::module(name, module));
+    let mut all: Vec<_> = modules::names()
+        .into_iter()
+        .filter(meant)
+        .flat_map(|name| {
+            let states = modules::states(&name);
+            states.into_iter().map(move |state| (format!("{name}.{}", state.name), state))
+        })
+        .collect();
+    all.sort_by(|(a, _), (b, _)| a.cmp(b));
+    all
 }
 
 fn names(args: &[Data]) -> Result<BTreeSet<String>, String> {

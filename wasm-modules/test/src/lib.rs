@@ -6,6 +6,7 @@ wit_bindgen::generate!({
     path: "wit",
     with: {
         "brine:host/types@1.0.0": brine_guest::host::types,
+        "brine:host/state-types@1.0.0": brine_guest::host::state_types,
         "brine:host/job@1.0.0": brine_guest::host::job,
         "brine:host/functions@1.0.0": brine_guest::host::functions,
         "brine:host/log@1.0.0": brine_guest::host::log,
@@ -16,6 +17,7 @@ wit_bindgen::generate!({
 mod numbers;
 mod others;
 mod python;
+mod states;
 
 use std::time::Duration;
 

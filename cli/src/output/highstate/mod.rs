@@ -1,14 +1,17 @@
 //! `highstate`: the results of states, with one block for each state and a summary for each minion.
 //!
-//! The wrapping of an orchestration's return is not removed; Brine has no orchestration. `state_compress_ids` is not
-//! supported.
+//! - `compress.rs`  `state_compress_ids`
+//! - `settings.rs`  the settings · `state.rs` one state · `wrap.rs` Python's `textwrap.fill`
 
+mod compress;
 mod settings;
 mod state;
 mod wrap;
 
+use std::borrow::Cow;
+
 use brine_protocol::pyrepr;
-use brine_protocol::value::Value;
+use brine_protocol::value::{Value, ValueExt};
 
 use super::color::Palette;
 use super::nested::strip_escapes;
@@ -23,10 +26,33 @@ const DEPTH_MAX: usize = 8;
 
 pub(super) fn render(value: &Value, style: &Style) -> String {
     let view = View { style, palette: Palette::new(style.color) };
-    match value {
-        Value::Map(entries) => view.hosts(entries, 1),
+    match unwrapped(value) {
+        Value::Map(entries) => view.returns(&without_retcode(entries)),
         other => style.pass(&pyrepr::str(other)).into_owned(),
     }
+}
+
+/// The returns of minions in `value`: within an orchestration's return, a runner's, or one of the job store's.
+fn unwrapped(value: &Value) -> &Value {
+    let mut value = value.get("return").unwrap_or(value);
+    value = value.get("data").unwrap_or(value);
+    if let Some([(_, job)]) = value.entries()
+        && job.has("jid")
+        && job.has("fun")
+    {
+        value = job.get("return").and_then(|ret| ret.get("data")).unwrap_or(value);
+    }
+    value
+}
+
+/// The entries without the `retcode` that an orchestration puts beside the return of its master.
+fn without_retcode(entries: &[(Value, Value)]) -> Cow<'_, [(Value, Value)]> {
+    let masters = entries.iter().filter(|(key, _)| key.text().is_some_and(|key| key.ends_with("_master"))).count();
+    let is_code = |key: &Value| key.text() == Some("retcode");
+    if masters == 1 && entries.iter().any(|(key, _)| is_code(key)) {
+        return entries.iter().filter(|(key, _)| !is_code(key)).cloned().collect();
+    }
+    Cow::Borrowed(entries)
 }
 
 struct View<'a> {
@@ -53,12 +79,13 @@ impl Counts {
         self.succeeded + self.failed + self.not_run + self.other
     }
 
-    fn add(&mut self, state: &State<'_>) {
+    /// Counts a block of `many` states.
+    fn add(&mut self, state: &State<'_>, many: usize) {
         match state.result {
-            Value::Boolean(true) => self.succeeded += 1,
-            Value::Boolean(false) => self.failed += 1,
-            Value::Nil => self.not_run += 1,
-            _ => self.other += 1,
+            Value::Boolean(true) => self.succeeded += many,
+            Value::Boolean(false) => self.failed += many,
+            Value::Nil => self.not_run += many,
+            _ => self.other += many,
         }
         let ms = state.milliseconds();
         if state.parallel {
@@ -70,6 +97,11 @@ impl Counts {
 }
 
 impl View<'_> {
+    fn returns(&self, entries: &[(Value, Value)]) -> String {
+        let compressed = if self.style.state.compress_ids { compress::compressed(entries) } else { None };
+        self.hosts(compressed.as_deref().unwrap_or(entries), 1)
+    }
+
     fn hosts(&self, entries: &[(Value, Value)], depth: usize) -> String {
         entries.iter().map(|(host, data)| self.host(&pyrepr::str(host), data, depth).0).collect::<Vec<_>>().join("\n")
     }
@@ -144,9 +176,14 @@ impl View<'_> {
         }
         states.sort_by(|a, b| a.run_num.total_cmp(&b.run_num));
         for state in &states {
-            counts.add(state);
+            let many = if set.compress_ids { compress::count(&state.tag) } else { 1 };
+            counts.add(state, many);
             let Changed { any, text } = self.changes(state, depth);
-            counts.changed += usize::from(any);
+            counts.changed += match (any, many) {
+                (false, _) => 0,
+                (true, 1) => 1,
+                (true, _) => compress::changes(state.changes),
+            };
             if !any && state.succeeded() && (set.diff || !set.verbose) {
                 continue;
             }

@@ -33,6 +33,8 @@ pub struct StateSettings {
     pub percent: bool,
     /// `state_tabular`: one-line states in columns.
     pub tabular: bool,
+    /// `state_compress_ids`: states of one id and result in one block.
+    pub compress_ids: bool,
     /// `state_output_exclude`: results (`True`, `False`, `None`) that `filter` leaves out.
     pub exclude: Vec<String>,
     /// `state_output_terse`: results that `filter` shows in one line.
@@ -49,6 +51,7 @@ impl Default for StateSettings {
             profile: true,
             percent: false,
             tabular: false,
+            compress_ids: false,
             exclude: Vec::new(),
             terse: Vec::new(),
         }

@@ -23,6 +23,8 @@ settings! { AREA = "Commands (salt, salt-call, salt-key, salt-cp)";
     STATE_OUTPUT_PCT: bool = truth("state_output_pct", both("false"));
     /// Show states as a table.
     STATE_TABULAR: Value = any("state_tabular", both(NONE));
+    /// Show states of one id and one result in one block.
+    STATE_COMPRESS_IDS: bool = truth("state_compress_ids", both("false"));
     /// With `state_output: filter`: results of states that are left out.
     STATE_OUTPUT_EXCLUDE: Value = any("state_output_exclude", both(NONE));
     /// With `state_output: filter`: results of states that are shown in one line.

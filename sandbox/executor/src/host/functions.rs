@@ -19,8 +19,21 @@ impl Host for Guest {
         args: Vec<Data>,
         kwargs: Data,
     ) -> wasmtime::Result<Result<Data, String>> {
-        let what = "functions.call";
-        let args = match array(&args) {
+        self.call_function("functions.call", function, &args, kwargs, HostOp::Functions).await
+    }
+}
+
+impl Guest {
+    /// Asks the broker for a call by an operation of either interface that has one.
+    pub(super) async fn call_function(
+        &mut self,
+        what: &'static str,
+        function: String,
+        args: &[Data],
+        kwargs: Data,
+        operation: impl FnOnce(FunctionsOp) -> HostOp,
+    ) -> wasmtime::Result<Result<Data, String>> {
+        let args = match array(args) {
             Ok(args) => ByteBuf::from(args),
             Err(error) => return Ok(Err(format!("an argument is not one MessagePack value: {error}"))),
         };
@@ -30,7 +43,7 @@ impl Host for Guest {
         let kwargs = ByteBuf::from(kwargs.msgpack);
         let (written_left, new_files_left) = self.files.budget.left();
         let call = FunctionsOp::Call { function, args, kwargs, written_left, new_files_left };
-        let answer = match self.ask(what, HostOp::Functions(call)).await? {
+        let answer = match self.ask(what, operation(call)).await? {
             Ok(answer) => answered(&answer).map_err(|error| super::odd(what, &error))?,
             Err(error) => return Ok(Err(error)),
         };

@@ -1,6 +1,6 @@
 //! `brine:host/job`: the job that the instance runs, and its return code.
 
-use super::bindings::brine::host::job::{Context, Host};
+use super::bindings::brine::host::job::{Context, Host, StateContext};
 use crate::guest::Guest;
 
 impl Host for Guest {
@@ -17,6 +17,16 @@ impl Host for Guest {
 
     fn called_by(&mut self) -> wasmtime::Result<Option<String>> {
         Ok(self.context.called_by.clone())
+    }
+
+    fn state(&mut self) -> wasmtime::Result<Option<StateContext>> {
+        Ok(self.context.state.as_ref().map(|state| StateContext {
+            id: state.id.clone(),
+            sls: state.sls.clone(),
+            saltenv: state.saltenv.clone(),
+            run_number: state.run_number,
+            changed: state.changed.clone(),
+        }))
     }
 
     fn set_retcode(&mut self, code: i32) -> wasmtime::Result<()> {

@@ -24,6 +24,7 @@ pub mod policy;
 pub mod process;
 pub mod progress;
 pub mod sockets;
+pub mod states;
 pub mod static_grains;
 pub mod wasi;
 
@@ -71,6 +72,7 @@ pub mod bindings {
                 import brine:host/disks@1.0.0;
                 import brine:host/policy@1.0.0;
                 import brine:host/progress@1.0.0;
+                import brine:host/states@1.0.0;
             }
         ",
         imports: {

@@ -71,6 +71,12 @@ impl wit::Host for Guest {
         Ok(super::parsed::<Option<Module>>(what, &value)?.map(Into::into))
     }
 
+    async fn states(&mut self, name: String) -> wasmtime::Result<Vec<wit::Function>> {
+        let what = "modules.states";
+        let value = self.ask_or_end(what, HostOp::Modules(ModulesOp::States { name })).await?;
+        Ok(super::parsed::<Vec<Function>>(what, &value)?.into_iter().map(Into::into).collect())
+    }
+
     async fn sync(&mut self, saltenv: Option<Vec<String>>) -> wasmtime::Result<Result<Vec<String>, String>> {
         let what = "modules.sync";
         match self.ask(what, HostOp::Modules(ModulesOp::Sync { saltenv })).await? {

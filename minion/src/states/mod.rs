@@ -1,0 +1,194 @@
+//! Runs of states (`state.apply` and others): the states that one job runs, and what they came to.
+//!
+//! The module `state` decides which state is next; each state is a call of its own ([`crate::broker`]). Its result is
+//! written down here before the module sees it, so that the return of a run that is cut off has every state that ended.
+//!
+//! - `journal.rs`  the file of a run's results
+//! - `call.rs`     what of a chunk are a state's arguments
+//! - `outcome.rs`  the result of a state, whatever it returned
+
+mod call;
+mod journal;
+mod outcome;
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use brine_protocol::ids::Jid;
+use brine_protocol::value::{Value, ValueExt};
+use brine_sandbox::{Chunk, JobOutcome};
+use tokio::sync::{Mutex as AsyncMutex, Semaphore};
+use tokio::task::JoinSet;
+use tracing::warn;
+
+pub(crate) use call::{Arguments, arguments, missing};
+use journal::Journal;
+pub(crate) use outcome::{Clock, failed, result};
+
+/// States of one job that run at once. A job may have 7 calls beside its own, and a state calls functions.
+const AT_ONCE: usize = 3;
+/// Upper bound on started states that were not waited for. They hold their arguments.
+const MAX_STARTED: usize = 1_000;
+/// Salt's retcode of a run with a failed state.
+pub(crate) const STATE_FAILURE: i64 = 2;
+
+/// The runs of this minion, by job.
+pub(crate) struct Runs {
+    dir: PathBuf,
+    open: Mutex<HashMap<String, Arc<Run>>>,
+}
+
+/// The states of one job.
+pub(crate) struct Run {
+    journal: Mutex<Option<Journal>>,
+    started: AsyncMutex<Started>,
+    turns: Arc<Semaphore>,
+}
+
+#[derive(Default)]
+struct Started {
+    next: u32,
+    tasks: JoinSet<(u32, Value)>,
+}
+
+impl Runs {
+    /// Opens the folder of the runs' files and makes it if it is missing.
+    ///
+    /// # Errors
+    /// When the folder cannot be made or made private.
+    pub(crate) fn open(dir: &Path) -> io::Result<Arc<Self>> {
+        crate::spare_files::private_dir(dir)?;
+        Ok(Arc::new(Self { dir: dir.to_owned(), open: Mutex::default() }))
+    }
+
+    fn runs(&self) -> MutexGuard<'_, HashMap<String, Arc<Run>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn path(&self, jid: &str) -> Option<PathBuf> {
+        // A jid that is none names no file: the run is not kept.
+        jid.parse::<Jid>().ok().map(|jid| self.dir.join(jid.as_str()))
+    }
+
+    /// The run of a job, which begins with its first state.
+    pub(crate) fn of(&self, jid: &str) -> Arc<Run> {
+        let mut runs = self.runs();
+        if let Some(run) = runs.get(jid) {
+            return Arc::clone(run);
+        }
+        let journal = self.path(jid).and_then(|path| {
+            let opened = Journal::create(&path);
+            opened.inspect_err(|e| warn!(jid, "the results of states cannot be kept in {}: {e}", path.display())).ok()
+        });
+        let run = Arc::new(Run {
+            journal: Mutex::new(journal),
+            started: AsyncMutex::default(),
+            turns: Arc::new(Semaphore::new(AT_ONCE)),
+        });
+        runs.insert(jid.to_owned(), Arc::clone(&run));
+        run
+    }
+
+    /// Ends the run of a job, with all states that still run. If the function failed, the outcome becomes what its
+    /// states came to.
+    pub(crate) async fn end(&self, jid: &str, fun: &str, outcome: &mut JobOutcome) {
+        let Some(run) = self.runs().remove(jid) else { return };
+        run.started.lock().await.tasks.shutdown().await;
+        if !outcome.success {
+            let why = outcome.value.text().unwrap_or("it failed").to_owned();
+            if let Some(value) = self.left(jid, fun, &why) {
+                (outcome.value, outcome.retcode) = (value, STATE_FAILURE);
+            }
+        }
+        self.forget(jid);
+    }
+
+    /// The results that a run left, as a return that says that it was cut off. None if there are none.
+    pub(crate) fn left(&self, jid: &str, fun: &str, why: &str) -> Option<Value> {
+        let results = journal::read(&self.path(jid)?)?;
+        (!results.is_empty()).then(|| outcome::cut_off(results, fun, why))
+    }
+
+    /// Removes the file of a run.
+    pub(crate) fn forget(&self, jid: &str) {
+        if let Some(path) = self.path(jid) {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+
+    /// Removes the files of runs whose jobs are over, as `runs` says: those of programs that were killed.
+    pub(crate) fn tidy(&self, runs: impl Fn(&Jid) -> bool) {
+        let Ok(items) = std::fs::read_dir(&self.dir) else { return };
+        for item in items.flatten() {
+            let jid = item.file_name().into_string().ok().and_then(|name| name.parse::<Jid>().ok());
+            if jid.is_some_and(|jid| !runs(&jid)) {
+                let _ = std::fs::remove_file(item.path());
+            }
+        }
+    }
+}
+
+impl Run {
+    /// Keeps a result. What cannot be kept is logged; the run goes on.
+    pub(crate) fn keep(&self, tag: &str, result: &Value) {
+        let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(open) = journal.as_mut()
+            && let Err(e) = open.add(tag, result)
+        {
+            warn!("the results of states cannot be kept any more: {e}");
+            *journal = None;
+        }
+    }
+
+    /// Starts a state: `call` is its call, for the time when it is its turn.
+    ///
+    /// # Errors
+    /// Too many states were started and not waited for.
+    pub(crate) async fn start(
+        self: &Arc<Self>,
+        call: impl Future<Output = Value> + Send + 'static,
+    ) -> Result<u32, String> {
+        let mut started = self.started.lock().await;
+        if started.tasks.len() >= MAX_STARTED {
+            return Err(format!("{MAX_STARTED} states were started that nothing has waited for"));
+        }
+        let number = started.next;
+        started.next += 1;
+        let turns = Arc::clone(&self.turns);
+        started.tasks.spawn(async move {
+            let _turn = turns.acquire_owned().await;
+            (number, call.await)
+        });
+        Ok(number)
+    }
+
+    /// Waits for any started state, for this time at most; without one, for the time.
+    pub(crate) async fn wait(&self, most: Duration) -> Option<(u32, Value)> {
+        let ended = async {
+            let mut started = self.started.lock().await;
+            loop {
+                match started.tasks.join_next().await {
+                    Some(Ok(ended)) => return ended,
+                    // A state whose task failed has no result; the module finds that it is never reported.
+                    Some(Err(e)) => warn!("a state was lost: {e}"),
+                    None => std::future::pending().await,
+                }
+            }
+        };
+        tokio::time::timeout(most, ended).await.ok()
+    }
+}
+
+/// A state's result with what the minion knows of it.
+pub(crate) fn with_facts(mut result: Value, chunk: &Chunk, clock: &Clock) -> Value {
+    let sls = Some(chunk.sls.as_str()).filter(|sls| !sls.is_empty());
+    result.insert("__sls__", sls.map_or(Value::Nil, Value::from));
+    result.insert("__run_num__", chunk.run_number);
+    result.insert("start_time", clock.start_time());
+    result.insert("duration", clock.milliseconds());
+    result.insert("__id__", chunk.id.as_str());
+    result
+}

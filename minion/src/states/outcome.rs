@@ -1,0 +1,176 @@
+//! The result of one state, and the return of a run that was cut off.
+
+use std::time::Instant;
+
+use brine_protocol::value::{Value, ValueExt, map};
+use brine_sandbox::JobOutcome;
+
+/// When a state began, by this host's clock, and how long it runs.
+pub(crate) struct Clock {
+    wall: jiff::civil::Time,
+    began: Instant,
+}
+
+impl Clock {
+    pub(crate) fn start() -> Self {
+        Self { wall: jiff::Zoned::now().time(), began: Instant::now() }
+    }
+
+    /// Python's `time.isoformat()`, in local time.
+    pub(crate) fn start_time(&self) -> String {
+        let seconds = self.wall.strftime("%H:%M:%S").to_string();
+        match self.wall.subsec_nanosecond() / 1_000 {
+            0 => seconds,
+            micros => format!("{seconds}.{micros:06}"),
+        }
+    }
+
+    /// The milliseconds since the start, with three decimals.
+    pub(super) fn milliseconds(&self) -> f64 {
+        u32::try_from(self.began.elapsed().as_micros()).map_or(f64::MAX, f64::from) / 1_000.0
+    }
+}
+
+/// A failed result.
+pub(crate) fn failed(name: &Value, comment: &str) -> Value {
+    map([
+        ("name", name.clone()),
+        ("changes", map::<&str, Value>([])),
+        ("result", Value::from(false)),
+        ("comment", Value::from(comment)),
+    ])
+}
+
+/// The result of a state by what its instance came to: what it returned, in the form that Salt's has, or why there is
+/// none.
+pub(crate) fn result(name: &Value, outcome: JobOutcome) -> Value {
+    if !outcome.success {
+        let why = outcome.value.text().map_or_else(|| outcome.value.python_str(), str::to_owned);
+        return failed(name, &format!("An exception occurred in this state: {why}"));
+    }
+    match checked(outcome.value) {
+        Ok(mut fields) => {
+            // The order of Salt's own states.
+            let mut result = map::<&str, Value>([("name", name.clone())]);
+            for key in ["name", "changes", "result", "comment"] {
+                if let Some(place) = fields.iter().position(|(known, _)| known.text() == Some(key)) {
+                    result.insert(key, fields.remove(place).1);
+                }
+            }
+            if let Value::Map(entries) = &mut result {
+                entries.append(&mut fields);
+            }
+            result
+        }
+        Err(why) => failed(name, &format!("An exception occurred in this state: {why}")),
+    }
+}
+
+/// Checks what a state returned, with the words of Salt's own check. The text of a comment in lines becomes one text,
+/// an empty list of warnings none.
+fn checked(value: Value) -> Result<Vec<(Value, Value)>, String> {
+    let Value::Map(mut fields) = value else {
+        return Err("Malformed state return. Data must be a dictionary type.".to_owned());
+    };
+    // What the minion itself says of a state.
+    fields.retain(|(key, _)| {
+        key.text().is_none_or(|key| !key.starts_with("__") && !matches!(key, "start_time" | "duration"))
+    });
+    let get = |name: &str| fields.iter().find(|(key, _)| key.text() == Some(name)).map(|(_, value)| value);
+    if !matches!(get("changes"), Some(Value::Map(_))) {
+        return Err("'Changes' should be a dictionary.".to_owned());
+    }
+    let lacks: Vec<&str> = ["result", "comment"].into_iter().filter(|key| get(key).is_none()).collect();
+    if !lacks.is_empty() {
+        return Err(format!("The following keys were not present in the state return: {}.", lacks.join(", ")));
+    }
+    for (key, value) in &mut fields {
+        match key.text() {
+            Some("result") if !value.is_nil() => *value = Value::from(value.truthy()),
+            Some("comment") => {
+                if let Value::Array(lines) = value {
+                    let lines: Vec<String> = lines.iter().map(|line| line.python_str()).collect();
+                    *value = Value::from(lines.join("\n"));
+                }
+            }
+            _ => {}
+        }
+    }
+    fields.retain(|(key, value)| key.text() != Some("warnings") || value.truthy());
+    Ok(fields)
+}
+
+/// The return of a run that was cut off: what its states came to, and one more that says so.
+pub(super) fn cut_off(mut results: Vec<(Value, Value)>, fun: &str, why: &str) -> Value {
+    let count = results.len();
+    let are = if count == 1 { "state had its result" } else { "states had their results" };
+    let comment = format!("The run was cut off: {why} {count} {are} before; what else was begun is not known.");
+    let next = results.iter().filter_map(|(_, result)| result.get_i64("__run_num__")).max().map_or(0, |last| last + 1);
+    let mut last = failed(&Value::from(fun), &comment);
+    last.insert("__run_num__", next);
+    last.insert("__id__", "run");
+    last.insert("__sls__", Value::Nil);
+    results.push((Value::from(format!("state_|-run_|-{fun}_|-cut_off")), last));
+    Value::Map(results)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brine_protocol::value::{list, text};
+
+    fn returned(value: Value) -> Value {
+        result(&text("n"), JobOutcome { value, retcode: 0, success: true, usage: None, sha256: None })
+    }
+
+    #[test]
+    fn rubbish_is_a_failed_result_that_says_so() {
+        let empty = || map::<&str, Value>([]);
+        for (value, comment) in [
+            (Value::Nil, "Malformed state return. Data must be a dictionary type."),
+            (text("x"), "Malformed state return. Data must be a dictionary type."),
+            (empty(), "'Changes' should be a dictionary."),
+            (map([("changes", list::<Value>([]))]), "'Changes' should be a dictionary."),
+            (map([("changes", empty())]), "The following keys were not present in the state return: result, comment."),
+        ] {
+            let result = returned(value);
+            assert_eq!(result.get_text("comment"), Some(&*format!("An exception occurred in this state: {comment}")));
+            assert_eq!((result.get_bool("result"), result.get_text("name")), (Some(false), Some("n")));
+        }
+        let failure = JobOutcome { value: text("why"), retcode: 1, success: false, usage: None, sha256: None };
+        assert_eq!(result(&text("n"), failure).get_text("comment"), Some("An exception occurred in this state: why"));
+    }
+
+    #[test]
+    fn a_result_has_the_form_of_salts_and_no_word_of_the_minions() {
+        let result = returned(map([
+            ("result", Value::from(1)),
+            ("comment", list(["a", "b"])),
+            ("changes", map([("x", 1)])),
+            ("warnings", list::<Value>([])),
+            ("__run_num__", Value::from(7)),
+            ("duration", Value::from(7)),
+            ("pchanges", map([("y", 1)])),
+        ]));
+        let expect = map([
+            ("name", text("n")),
+            ("changes", map([("x", 1)])),
+            ("result", Value::from(true)),
+            ("comment", text("a\nb")),
+            ("pchanges", map([("y", 1)])),
+        ]);
+        assert_eq!(result, expect);
+    }
+
+    #[test]
+    fn a_run_that_is_cut_off_says_so() {
+        let one = map([("result", Value::from(true)), ("__run_num__", Value::from(4))]);
+        let value = cut_off(vec![(text("a"), one.clone())], "state.apply", "it was killed.");
+        let [(_, first), (tag, last)] = value.entries().unwrap() else { panic!("{value}") };
+        assert_eq!((first, tag.text()), (&one, Some("state_|-run_|-state.apply_|-cut_off")));
+        assert_eq!(last.get_i64("__run_num__"), Some(5));
+        assert!(
+            last.get_text("comment").unwrap().starts_with("The run was cut off: it was killed. 1 state had its result")
+        );
+    }
+}

@@ -1,0 +1,255 @@
+//! States in a minion's sandbox: one at a time by `state.single`, and runs that end in odd ways.
+
+use brine_kit::programs::testing;
+use brine_kit::wait::wait_for;
+use brine_tests::salt::{Kind, Master, Minion};
+use serde_json::{Value, json};
+
+/// A master that serves the module `runs`, and a minion with this under `sandbox: modules:`, indented by four.
+fn pair(modules: &str) -> (Master, Minion) {
+    let master = Master::start("");
+    let runs = std::fs::read(testing("runs")).expect("run `make modules` first");
+    master.serve("_modules/runs.wasm", &runs);
+    let minion = master.minion_kind(Kind::Brine, "web1", &format!("sandbox:\n  modules:\n{modules}\n"));
+    // The minion fetches the module when it starts, or at its first call.
+    master.json("web1", &["saltutil.sync_modules"]);
+    (master, minion)
+}
+
+const GRANTED: &str = "    runs: {states: any, pillar: any}";
+
+/// The one result in a return.
+fn only(value: &Value) -> (&str, &Value) {
+    let results = value.as_object().unwrap_or_else(|| panic!("no results: {value}"));
+    assert_eq!(results.len(), 1, "{value}");
+    results.iter().next().map(|(tag, result)| (tag.as_str(), result)).expect("one")
+}
+
+fn comment(result: &Value) -> &str {
+    result["comment"].as_str().unwrap_or_else(|| panic!("no comment: {result}"))
+}
+
+#[test]
+fn a_state_is_run_by_name() {
+    let (master, minion) = pair(GRANTED);
+    let value = master.json("web1", &["state.single", "test.succeed_with_changes", "name=foo"]);
+    let (tag, result) = only(&value);
+    assert_eq!(tag, "test_|-foo_|-foo_|-succeed_with_changes");
+    for (key, expect) in [
+        ("name", json!("foo")),
+        ("result", json!(true)),
+        ("comment", json!("Success!")),
+        ("__id__", json!("foo")),
+        ("__sls__", json!(null)),
+        ("__run_num__", json!(0)),
+        ("changes", json!({"testing": {"old": "Unchanged", "new": "Something pretended to change"}})),
+    ] {
+        assert_eq!(result[key], expect, "{key}");
+    }
+    assert!(result["duration"].is_f64() && result["start_time"].is_string(), "{result}");
+    // With test=True, nothing is done. The code of a failed state is 2.
+    let value = master.json("web1", &["state.single", "test.succeed_with_changes", "name=foo", "test=True"]);
+    assert_eq!(only(&value).1["result"], json!(null));
+    let call = |args: &[&str]| minion.salt_call(&[&["--local", "--retcode-passthrough", "--out=json"], args].concat());
+    let failed = call(&["state.single", "test.fail_without_changes", "name=foo"]).exits(2).json();
+    assert_eq!(comment(only(&failed["local"]).1), "Failure!");
+    // What cannot be run is an error with Salt's words.
+    for (state, more, expect) in [
+        ("test.none", "a=1", json!(["Specified state 'test.none' was not found"])),
+        ("none.none", "a=1", json!(["Specified state 'none.none' was not found"])),
+        ("nothing", "a=1", json!("Invalid function passed")),
+    ] {
+        assert_eq!(master.json("web1", &["state.single", state, "name=foo", more]), expect);
+    }
+    let odd = master.json("web1", &["state.single", "test.configurable_test_state", "name=foo", "nonsense=1"]);
+    let says = "'nonsense' is an invalid keyword argument for 'test.configurable_test_state'";
+    assert_eq!(comment(only(&odd).1), says);
+    let value = master.json("web1", &["state.single", "test.configurable_test_state", "name=foo", "changes=odd"]);
+    assert!(comment(only(&value).1).starts_with("An exception occurred in this state: You have specified"), "{value}");
+    // A state is no function, and the other way round.
+    for fun in ["test.succeed_with_changes", "test.states.nop", "runs.states.told"] {
+        let refused = master.json("web1", &[fun, "name=foo"]);
+        assert!(refused.as_str().is_some_and(|text| text.contains("is not available")), "{fun}: {refused}");
+    }
+    let refused = master.json("web1", &["state.single", "test.ping", "name=foo"]);
+    assert_eq!(refused, json!(["Specified state 'test.ping' was not found"]));
+    // What there is.
+    let all = master.json("web1", &["sys.list_state_functions", "test"]);
+    assert!(all.as_array().is_some_and(|all| all.contains(&json!("test.nop"))), "{all}");
+    assert_eq!(master.json("web1", &["sys.list_state_modules"]), json!(["runs", "test"]));
+    let spec = master.json("web1", &["sys.state_argspec", "test.show_notification"]);
+    assert_eq!(spec["test.show_notification"]["args"], json!(["name", "text"]));
+    let docs = master.json("web1", &["sys.state_doc", "test.nop"]);
+    assert!(docs["test.nop"].as_str().is_some_and(|doc| doc.contains("Does nothing")), "{docs}");
+    let functions = master.json("web1", &["sys.list_functions", "test"]);
+    assert!(!functions.to_string().contains("succeed_with_changes"), "{functions}");
+}
+
+#[test]
+fn a_state_is_told_of_itself() {
+    let (master, _minion) = pair(GRANTED);
+    let value = master.json("web1", &["runs.several", "runs.told", "2", "return"]);
+    let told = &value[1]["changes"];
+    let expect = json!({"id": "n1", "sls": "tests", "saltenv": "base", "number": 1, "changed": ["test: other"]});
+    assert_eq!(told["state"], expect);
+    assert_eq!(told["function"], json!("runs.states.told"));
+    assert_eq!(told["called_by"], json!("runs.several"));
+    let value = master.json("web1", &["runs.several", "runs.told", "1", "return", "test=True"]);
+    assert_eq!(value[0]["changes"]["test"], json!(true));
+}
+
+/// What a state returns is rubbish, too much or nothing: a failed result says so, and the others go on.
+#[test]
+fn rubbish_is_a_failed_result() {
+    let (master, _minion) = pair("    runs: {states: any, pillar: any, limits: {cpu: 500ms}}");
+    let single = |state: &str, more: &[&str]| {
+        let value = master.json("web1", &[&["state.single", state, "name=foo"], more].concat());
+        let (_, result) = only(&value);
+        assert_eq!((&result["result"], &result["changes"]), (&json!(false), &json!({})), "{value}");
+        comment(result).to_owned()
+    };
+    for (more, expect) in [
+        ("return=text", "Malformed state return. Data must be a dictionary type."),
+        ("return=5", "Malformed state return. Data must be a dictionary type."),
+        ("return={}", "'Changes' should be a dictionary."),
+        ("return={changes: [], result: true, comment: x}", "'Changes' should be a dictionary."),
+        ("return={changes: {}}", "The following keys were not present in the state return: result, comment."),
+    ] {
+        assert_eq!(single("runs.odd", &[more]), format!("An exception occurred in this state: {expect}"), "{more}");
+    }
+    assert!(single("runs.nothing", &[]).contains("Malformed state return"));
+    assert!(single("runs.huge", &["mib=100"]).contains("memory"), "{}", single("runs.huge", &["mib=100"]));
+    assert!(single("runs.huge", &["mib=6"]).contains("output limit of 4 MiB"), "{}", single("runs.huge", &["mib=6"]));
+    assert!(single("runs.trap", &[]).contains("runs.states.trap"), "{}", single("runs.trap", &[]));
+    assert!(single("runs.spin", &[]).contains("its CPU limit of 500 ms is used up"));
+    assert_eq!(single("runs.odd", &[]), "Missing parameter return for state runs.odd\n");
+    // A state cannot speak for the minion.
+    let lies = "return={changes: {}, result: true, comment: x, __run_num__: 7, duration: 7, __id__: other}";
+    let value = master.json("web1", &["state.single", "runs.odd", "name=foo", lies]);
+    let (_, result) = only(&value);
+    assert_eq!((&result["__run_num__"], &result["__id__"]), (&json!(0), &json!("foo")));
+    assert_ne!(result["duration"], json!(7));
+    let value = master.json("web1", &["runs.several", "runs.trap", "2", "return"]);
+    assert_eq!(value.as_array().map(Vec::len), Some(2), "{value}");
+}
+
+/// The owner's policy tells a module's states from its functions.
+#[test]
+fn a_state_has_grants_of_its_own() {
+    let secret = |grants: &str| {
+        let (master, _minion) = pair(grants);
+        let state = master.json("web1", &["state.single", "runs.secret", "name=foo"]);
+        let function = master.json("web1", &["runs.secret"]);
+        let show = master.json("web1", &["sandbox.show", "runs"]);
+        (only(&state).1.clone(), function, show)
+    };
+    let refused = "pillar: false";
+    let (state, function, show) = secret("    runs: {states: any, pillar: false}\n    runs.states: {pillar: any}");
+    assert_eq!(state["result"], json!(true), "{state}");
+    assert!(function.as_str().is_some_and(|text| text.contains("was refused")), "{function}");
+    assert_eq!(show["has"]["runs.states.secret"]["pillar"], json!("any"), "{show}");
+    assert_eq!(show["has"]["all"].get("pillar"), None, "{show}");
+    // The line for a state grants its functions nothing.
+    let (state, function, _) =
+        secret(&format!("    runs: {{states: any, pillar: any}}\n    runs.states: {{{refused}}}"));
+    assert!(comment(&state).contains("runs.states: {"), "{state}");
+    assert!(function.is_object(), "{function}");
+    let (state, ..) = secret(&format!("    runs: {{states: any, pillar: any}}\n    runs.states.secret: {{{refused}}}"));
+    assert!(comment(&state).contains("runs.states.secret: {"), "{state}");
+}
+
+#[test]
+fn states_are_run_where_the_owner_said() {
+    let (master, _minion) = pair("    runs: {states: [\"test.nop\"], pillar: any}");
+    let value = master.json("web1", &["runs.several", "test.nop", "1", "return"]);
+    assert_eq!(value[0]["result"], json!(true), "{value}");
+    let refused = master.json("web1", &["runs.several", "test.show_notification", "1", "return"]);
+    let text = refused.as_str().unwrap_or_else(|| panic!("{refused}"));
+    assert!(text.contains("module runs may not run the state test.show_notification"), "{text}");
+    assert!(text.contains("states: [test.nop, test.show_notification]"), "{text}");
+}
+
+#[test]
+fn several_states_run_at_once() {
+    let (master, _minion) = pair(GRANTED);
+    let value = master.json("web1", &["runs.together", "test.nop", "20"]);
+    let mut numbers: Vec<u64> =
+        value.as_array().unwrap_or_else(|| panic!("{value}")).iter().filter_map(Value::as_u64).collect();
+    numbers.sort_unstable();
+    assert_eq!(numbers, (0..20).collect::<Vec<_>>());
+    // A state that is not waited for ends with its job.
+    assert_eq!(master.json("web1", &["runs.leave"]), json!(0));
+    assert_eq!(master.json("web1", &["test.ping"]), json!(true));
+    assert_eq!(master.json("web1", &["runs.exists", "runs.spin"]), json!(true));
+    assert_eq!(master.json("web1", &["runs.exists", "runs.secret2"]), json!(false));
+}
+
+/// What is cut off has every state that ended, and one more that says so.
+#[test]
+fn a_run_that_is_cut_off_returns_what_ended() {
+    let (master, mut minion) = pair("    runs: {states: any, pillar: any, limits: {cpu: 500ms}}");
+    let cut = |value: &Value, count: usize| {
+        let results = value.as_object().unwrap_or_else(|| panic!("{value}"));
+        assert_eq!(results.len(), count + 1, "{value}");
+        let last = &results["state_|-run_|-runs.several_|-cut_off"];
+        assert!(comment(last).starts_with("The run was cut off: "), "{last}");
+        assert_eq!((&last["result"], &last["__run_num__"]), (&json!(false), &json!(count)), "{last}");
+        let ended = results.values().filter(|result| result["result"] == json!(true)).count();
+        assert_eq!(ended, count, "{value}");
+    };
+    for then in ["trap", "fail", "spin"] {
+        cut(&master.json("web1", &["runs.several", "test.nop", "5", then]), 5);
+    }
+    // Without a result, the failure is the return.
+    let value = master.json("web1", &["runs.several", "test.nop", "0", "fail"]);
+    assert!(value.is_string(), "{value}");
+    // A result that no state made counts too.
+    let value = master.json("web1", &["runs.keep", "a_|-b_|-c_|-d", "{result: false, changes: {}, comment: mine}"]);
+    assert_eq!(comment(&value["a_|-b_|-c_|-d"]), "mine");
+    // A job that is killed, and the minion itself. The last of the five states has its result.
+    let kept = |minion: &Minion| {
+        let folder = minion.path("cache/states");
+        let files = std::fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+        let contents = files.flatten().filter_map(|file| std::fs::read(file.path()).ok());
+        contents.filter(|bytes| String::from_utf8_lossy(bytes).contains("n4_|-x")).map(|_| ()).next()
+    };
+    let events = master.events();
+    let jid = master.start_job(&["web1", "runs.several", "test.nop", "5", "wait"]);
+    wait_for("the states to end", || kept(&minion));
+    master.json("web1", &["saltutil.kill_job", &jid]);
+    cut(&events.wait_return(&jid, "web1")["return"], 5);
+    let jid = master.start_job(&["web1", "runs.several", "test.nop", "5", "wait"]);
+    wait_for("the states to end", || kept(&minion));
+    minion.kill();
+    minion.up();
+    let event = events.wait_return(&jid, "web1");
+    cut(&event["return"], 5);
+    assert_eq!((&event["retcode"], &event["success"]), (&json!(2), &json!(false)), "{event}");
+    wait_for("the files of runs to be gone", || kept(&minion).is_none().then_some(()));
+}
+
+#[test]
+fn one_run_at_a_time() {
+    let (master, _minion) = pair(GRANTED);
+    let events = master.events();
+    let jid = master.start_job(&["web1", "state.single", "test.nop", "name=foo"]);
+    events.wait_return(&jid, "web1");
+    assert_eq!(master.json("web1", &["state.running"]), json!([]));
+    // A run that lasts: its state sleeps as long as its job's time.
+    let long = master.start_job(&["web1", "state.single", "runs.spin", "name=foo"]);
+    let sentence = wait_for("the other run", || {
+        let running = master.json("web1", &["state.running"]);
+        running[0].as_str().map(str::to_owned)
+    });
+    assert!(sentence.starts_with("The function \"state.single\" is running as PID "), "{sentence}");
+    assert!(sentence.ends_with(&format!("with jid {long}")), "{sentence}");
+    let refused = master.json("web1", &["state.single", "test.nop", "name=bar"]);
+    assert_eq!(refused, json!([sentence]));
+    let value = master.json("web1", &["state.single", "test.nop", "name=bar", "concurrent=True"]);
+    assert_eq!(only(&value).1["result"], json!(true), "{value}");
+    let waits = master.start_job(&["web1", "state.single", "test.nop", "name=bar", "queue=True"]);
+    master.json("web1", &["saltutil.kill_job", &long]);
+    events.wait_return(&long, "web1");
+    let value = events.wait_return(&waits, "web1")["return"].clone();
+    assert_eq!(only(&value).1["result"], json!(true), "{value}");
+}

@@ -1,0 +1,138 @@
+//! The states of the module: none of them does anything.
+
+use brine_guest::Value;
+use brine_guest::host::job;
+use brine_guest::host::state_types::StateResult;
+
+use crate::exports::states::Guest;
+use crate::wasi::random::random::get_random_u64;
+use crate::{Data, Module};
+
+impl Guest for Module {
+    fn nop(_: String, _: Data) -> StateResult {
+        plain(true, "Success!".into())
+    }
+
+    fn succeed_without_changes(_: String, kwargs: Data) -> StateResult {
+        plain(true, comment(&kwargs, "Success!"))
+    }
+
+    fn fail_without_changes(_: String, kwargs: Data) -> StateResult {
+        let said = match job::current().test {
+            true => "If we weren't testing, this would be a failure!".into(),
+            false => comment(&kwargs, "Failure!"),
+        };
+        plain(false, said)
+    }
+
+    fn succeed_with_changes(_: String, kwargs: Data) -> StateResult {
+        changed(true, &kwargs, "Success!", "If we weren't testing, this would be successful with changes")
+    }
+
+    fn fail_with_changes(_: String, kwargs: Data) -> StateResult {
+        changed(false, &kwargs, "Failure!", "If we weren't testing, this would be failed with changes")
+    }
+
+    fn configurable_test_state(
+        _: String,
+        changes: Option<Data>,
+        result: Option<Data>,
+        comment: Option<String>,
+        warnings: Option<Data>,
+        allow_test_mode_failure: Option<bool>,
+    ) -> Result<StateResult, String> {
+        let value = |data: Option<Data>| data.map_or(Ok(Value::Bool(true)), |data| data.value());
+        let (changes, result) = (value(changes)?, value(result)?);
+        let is_random = |value: &Value| value.to_text().eq_ignore_ascii_case("random");
+        let changes_made = match &changes {
+            Value::Bool(changes) => *changes,
+            other if is_random(other) => either(),
+            _ => return Err(invalid("changes", "either True, False, or 'Random'")),
+        };
+        let mut came_to = Some(match &result {
+            Value::Bool(result) => *result,
+            other if is_random(other) => either(),
+            _ => return Err(invalid("result", "either True, False, or 'Random'")),
+        });
+        let warnings = match warnings.map(|data| data.value()).transpose()? {
+            None | Some(Value::None) => Vec::new(),
+            Some(Value::Text(text)) => vec![text],
+            Some(Value::List(lines)) => lines.iter().map(Value::to_text).collect(),
+            Some(_) => return Err(invalid("warnings", "a string or a list of strings")),
+        };
+        let mut comment = comment.unwrap_or_default();
+        if job::current().test {
+            let may_fail = allow_test_mode_failure.unwrap_or(false) && result == Value::Bool(false);
+            came_to = match (may_fail, &changes) {
+                (true, _) => Some(false),
+                (false, Value::Bool(false)) => Some(true),
+                _ => None,
+            };
+            if comment.is_empty() {
+                comment = "This is a test".into();
+            }
+        }
+        let changes = if changes_made { pretended() } else { nothing() };
+        Ok(StateResult { result: came_to, comment, changes, warnings })
+    }
+
+    fn show_notification(_: String, text: Option<String>, _: Data) -> Result<StateResult, String> {
+        match text.filter(|text| !text.is_empty()) {
+            Some(text) => Ok(plain(true, text)),
+            None => Err("Missing required argument text.".into()),
+        }
+    }
+
+    fn mod_watch(_: String, _: Option<String>, kwargs: Data) -> Result<StateResult, String> {
+        let kwargs = kwargs.value()?;
+        let result = match kwargs.get("result") {
+            None => Some(true),
+            Some(Value::None) => None,
+            Some(value) => Some(value.truthy()),
+        };
+        let comment = kwargs.get("comment").map_or_else(|| "Watch statement fired.".into(), Value::to_text);
+        let changes = match kwargs.get("changes") {
+            Some(changes) => changes.clone(),
+            None => {
+                let changed = job::state().map(|state| state.changed).unwrap_or_default();
+                Value::dict([("Requisites with changes", changed.into())])
+            }
+        };
+        Ok(StateResult { result, comment, changes: changes.into(), warnings: Vec::new() })
+    }
+}
+
+fn plain(result: bool, comment: String) -> StateResult {
+    StateResult { result: Some(result), comment, changes: nothing(), warnings: Vec::new() }
+}
+
+fn changed(result: bool, kwargs: &Data, otherwise: &str, would: &str) -> StateResult {
+    let (result, comment) = match job::current().test {
+        true => (None, would.into()),
+        false => (Some(result), comment(kwargs, otherwise)),
+    };
+    StateResult { result, comment, changes: pretended(), warnings: Vec::new() }
+}
+
+/// The keyword `comment`, if there is one.
+fn comment(kwargs: &Data, otherwise: &str) -> String {
+    let kwargs = kwargs.value().unwrap_or_default();
+    kwargs.get("comment").map_or_else(|| otherwise.into(), Value::to_text)
+}
+
+fn nothing() -> Data {
+    Value::dict([]).into()
+}
+
+fn pretended() -> Data {
+    let testing = Value::dict([("old", "Unchanged".into()), ("new", "Something pretended to change".into())]);
+    Value::dict([("testing", testing)]).into()
+}
+
+fn either() -> bool {
+    get_random_u64() % 2 == 0
+}
+
+fn invalid(option: &str, expected: &str) -> String {
+    format!("You have specified the state option '{option}' with invalid arguments. It must be {expected}")
+}
