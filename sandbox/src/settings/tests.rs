@@ -154,7 +154,7 @@ fn what_an_entry_cannot_be() {
     bad("max_running: 0", "max_running: a number from 1 to 1000 is expected, not 0");
     bad(
         "\"a\\nb\": 1",
-        "a\\nb: there is no such grant; there are grains, static_grains, config, modules, jobs, disks, policy, process, filesystem, \
+        "a\\nb: there is no such grant; there are grains, static_grains, config, modules, jobs, disks, policy, process, filesystem, changes, \
          network, pillar, functions, files, events, mine, progress, states, sha256, signed_by, downgrade, user, limits, max_running and max_queued",
     );
     fails(
