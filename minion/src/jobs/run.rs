@@ -188,8 +188,8 @@ mod tests {
             (vec![], kwargs(&[("Test", yes.clone())]), Some(true)),
             (vec![], kwargs(&[("test", no.clone()), ("test", yes.clone())]), Some(true)),
             (vec![Value::from("a"), yes.clone()], kwargs(&[]), Some(true)),
-            (vec![Value::from("a"), yes.clone()], kwargs(&[("test", no.clone())]), Some(true)),
-            (vec![yes.clone()], kwargs(&[]), None),
+            (vec![Value::from("a"), yes.clone()], kwargs(&[("test", no)]), Some(true)),
+            (vec![yes], kwargs(&[]), None),
         ] {
             assert_eq!(asks_for_test(&args, &named, &names), expect, "{args:?} {named:?}");
         }

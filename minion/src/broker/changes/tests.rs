@@ -1,4 +1,6 @@
 //! Changes in a folder of the test, with the grants that a test names.
+#![expect(clippy::disallowed_methods, reason = "mounts, and a minion that is killed")]
+#![expect(clippy::needless_pass_by_value, reason = "changes are made where they are used")]
 
 use std::fs::{Permissions, create_dir, read_dir, read_to_string, write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
