@@ -469,6 +469,7 @@ mod tests {
             limits,
             imports_granted: Vec::new(),
             direct: brine_sandbox_wire::DirectGrants::default(),
+            would_write: Vec::new(),
         };
         let mut store = store(&host, &module.name, &mut run, line);
         let end = {
