@@ -24,7 +24,7 @@ fn denied(op: &str, what: &str, line: &str) -> Gets {
 
 fn private(key: &str) -> Gets {
     fails(format!(
-        "hostile.config was stopped: config.get was refused: module hostile may not read the setting {key}{LINE}config: […{key}…], …}}; for all \
+        "hostile.config was stopped: config.get was refused: module hostile may not read the setting {key}{LINE}…config: […{key}…], …}}; for all \
          modules, config_public in the minion's configuration names settings that are no secrets"
     ))
 }
