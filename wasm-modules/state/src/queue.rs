@@ -24,9 +24,8 @@ struct Run {
     queued: bool,
 }
 
-/// Takes the turn to run states. `queue` is the argument, `kwargs` those that say `concurrent`.
-pub(crate) fn take(queue: Option<&Data>, kwargs: &[(Value, Value)]) -> Result<Turn, String> {
-    let flag = |name: &str| kwargs.iter().any(|(key, value)| key.text() == Some(name) && value.truthy());
+/// Takes the turn to run states. `queue` is the argument.
+pub(crate) fn take(queue: Option<&Data>, concurrent: bool) -> Result<Turn, String> {
     let queue = queue.map(Data::value).transpose()?.unwrap_or_default();
     let waits = match queue {
         Value::Bool(queue) => queue,
@@ -41,7 +40,7 @@ pub(crate) fn take(queue: Option<&Data>, kwargs: &[(Value, Value)]) -> Result<Tu
         }
         return Ok(Turn::Free);
     }
-    if flag("concurrent") {
+    if concurrent {
         return Ok(Turn::Free);
     }
     let running = running();
@@ -89,11 +88,18 @@ fn is_queued(job: &Value) -> bool {
 
 /// When a job was started, as Salt writes the time of a jid.
 fn started(jid: &str) -> String {
-    let month =
-        jid.get(4..6).and_then(|month| month.parse::<usize>().ok()).and_then(|month| MONTHS.get(month.checked_sub(1)?));
+    let month = jid.get(4..6).and_then(|month| month.parse::<usize>().ok()).and_then(|month| MONTHS.get(month.checked_sub(1)?));
     let Some(month) = month.filter(|_| jid.len() == 20 && jid.is_ascii()) else { return String::new() };
     let part = |from: usize, to: usize| &jid[from..to];
-    format!("{}, {month} {} {}:{}:{}.{}", part(0, 4), part(6, 8), part(8, 10), part(10, 12), part(12, 14), part(14, 20))
+    format!(
+        "{}, {month} {} {}:{}:{}.{}",
+        part(0, 4),
+        part(6, 8),
+        part(8, 10),
+        part(10, 12),
+        part(12, 14),
+        part(14, 20)
+    )
 }
 
 #[cfg(test)]
