@@ -27,7 +27,7 @@ RUN_ALL := $(RUN_TESTS)$(if $(NEXTEST), --profile waits --test-threads $(shell e
 
 export BRINE_PYTHON = $(VENV)/bin/python
 
-.PHONY: help setup build console browser modules venv demo test lint docs engines programs test-executor test-rest interop formulas soak bench bench-scale bench-parts bench-guard settings install audit clean
+.PHONY: help setup build console browser modules venv demo test lint wasm docs engines programs test-executor test-rest interop formulas soak bench bench-scale bench-parts bench-guard settings install audit clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1 - \2/p' $(MAKEFILE_LIST)
@@ -70,13 +70,18 @@ demo: setup ## see it work: master, minion, `salt '*' test.ping` from the sandbo
 	  tools/build-modules.sh $(TARGET)/demo/modules test sys saltutil examples/hello examples/spin
 	@BRINE_BIN=$(TARGET)/demo BRINE_EXAMPLES=$(TARGET)/demo/examples tools/demo.sh
 
-test: lint test-executor test-rest ## all tests
+test: lint wasm test-executor test-rest ## all tests
 
 # One pass over all packages: which features they unify to does not matter to clippy.
 lint: setup ## formatting, imports that run one way, and clippy without warnings
 	cargo fmt --all --check
 	tools/check-imports.py
 	cargo clippy --locked --workspace --all-targets -- -D warnings
+
+# Components link it, so it has to build for them: no I/O, no clock, no threads.
+wasm: setup ## check that the renderers build for wasm32-unknown-unknown
+	RUSTC=$$(BRINE_GUEST_RUSTC_DIR=$(TARGET)/guest-rustc tools/guest-rustc.sh) \
+	  cargo check --locked -p brine-render --target wasm32-unknown-unknown --target-dir $(TARGET)/wasm-check
 
 docs: setup ## the API documentation, in target/doc, without warnings
 	RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps

@@ -13,9 +13,10 @@ use brine_protocol::exit;
 use tokio::net::TcpListener;
 
 use crate::chunk::Client;
-use crate::link::LocalLink;
+use crate::link::{MasterLink, Remote};
 use crate::listen::Server;
-use crate::settings::{self, ApiOpts};
+use crate::pki::NodePki;
+use crate::settings::{self, ApiOpts, RemoteOpts};
 use crate::state::{Api, Live};
 use crate::tls::Tls;
 
@@ -28,7 +29,7 @@ pub struct ApiDaemon {
 
 impl run::Daemon for ApiDaemon {
     const NAME: &'static str = "salt-api";
-    const ABOUT: &'static str = "Serves Salt's REST interface, in front of a master on this host";
+    const ABOUT: &'static str = "Serves Salt's REST interface, in front of a master on this host or another one";
 
     fn load(args: &DaemonArgs) -> Result<Self, ProcessError> {
         settings::load(args).map(|(config, opts)| Self { config, opts })
@@ -42,9 +43,9 @@ impl run::Daemon for ApiDaemon {
         &self.opts.user
     }
 
-    /// None: the folders of the master are the master's.
+    /// The folders of the master are the master's.
     fn folders(&self) -> Vec<Folder> {
-        Vec::new()
+        self.opts.remote.iter().map(keys_folder).collect()
     }
 
     fn files(&self) -> Vec<PathBuf> {
@@ -67,7 +68,7 @@ impl run::Daemon for ApiDaemon {
             );
             ProcessError::new(exit::GENERIC, why)
         })?;
-        let link = Arc::new(LocalLink::new(opts.master.clone()));
+        let link = Arc::new(link(&opts).await?);
         let api = Arc::new(Api::new(link, tls.is_some(), opts.paths.clone(), opts.app.clone(), live(&opts)));
         let server = Server::start(listener, tls.clone(), Arc::clone(&api));
         let scheme = if tls.is_some() { "https" } else { "http" };
@@ -84,6 +85,24 @@ impl run::Daemon for ApiDaemon {
         }
         Ok(RunningApi { config, api, tls, server, status: format!("{scheme}://{address}"), _pid_file: pid_file })
     }
+}
+
+fn keys_folder(remote: &RemoteOpts) -> Folder {
+    Folder::private("api_pki_dir", &remote.pki_dir)
+}
+
+/// Makes the way to the master.
+async fn link(opts: &ApiOpts) -> Result<MasterLink, ProcessError> {
+    let Some(remote) = opts.remote.clone() else { return Ok(MasterLink::local(opts.master.clone())) };
+    keys_folder(&remote).prepare("salt-api")?;
+    let RemoteOpts { host, port, name, finger, pki_dir, bits } = remote;
+    let failed = |why: String| ProcessError::new(exit::GENERIC, why);
+    // Making a key takes seconds.
+    let opening = tokio::task::spawn_blocking(move || NodePki::open(&pki_dir, bits, finger));
+    let pki = opening.await.map_err(|error| failed(error.to_string()))?.map_err(|error| failed(error.to_string()))?;
+    tracing::info!("this is {name} to the master at {host}, with the key {}", pki.fingerprint());
+    let remote = Remote::new(host, port, name, pki).map_err(failed)?;
+    Ok(MasterLink::remote(opts.master.clone(), remote))
 }
 
 fn live(opts: &ApiOpts) -> Live {

@@ -9,7 +9,7 @@
 //! - [`listen`]: connections: [`tls`], [`stream`], [`traffic`]
 //! - [`body`]: what comes in, [`numbers`] · [`answer`]: what goes out, [`json`] · [`problem`]: refusals · [`credentials`]: the caller's token
 //! - [`pages`]: an application of the operator's · [`console`]: the one for which there is none
-//! - [`link`]: the way to the master
+//! - [`link`]: the way to the master · [`pki`]: the keys of one on another host than the master
 //!
 //! It holds no key of the master: each right comes from the caller's token or password, and the master decides.
 
@@ -33,6 +33,7 @@ pub mod listen;
 pub mod numbers;
 pub mod pages;
 pub mod paths;
+pub mod pki;
 pub mod places;
 pub mod problem;
 pub mod router;

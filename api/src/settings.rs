@@ -8,6 +8,7 @@ use brine_daemon::args::DaemonArgs;
 use brine_daemon::{ProcessError, trust};
 use brine_protocol::config::{Config, ConfigError, Role, settings};
 use brine_protocol::exit;
+use brine_protocol::nodes::node_name;
 use brine_protocol::target::Nodegroups;
 use brine_protocol::value::{Value, ValueExt as _};
 
@@ -38,8 +39,10 @@ pub struct ApiOpts {
     pub groups: Nodegroups,
     /// Longest wait for the result of a runner.
     pub rest_timeout: Duration,
-    /// Where the master is.
+    /// Where the master is, if it is on this host.
     pub master: ClientOpts,
+    /// Where it is otherwise.
+    pub remote: Option<RemoteOpts>,
     /// Where its paths are.
     pub paths: Paths,
     /// The pages for browsers.
@@ -48,6 +51,23 @@ pub struct ApiOpts {
     pub open_stats: bool,
     /// Settings of Salt's that are accepted without effect.
     pub ignored: Vec<String>,
+}
+
+/// A master on another host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemoteOpts {
+    /// Its name or address.
+    pub host: String,
+    /// Its port for salt-api.
+    pub port: u16,
+    /// The name of this salt-api there.
+    pub name: String,
+    /// The fingerprint of its key.
+    pub finger: Option<String>,
+    /// The folder of this salt-api's own key.
+    pub pki_dir: PathBuf,
+    /// The bits of a new one.
+    pub bits: usize,
 }
 
 /// The files of a certificate, each in PEM.
@@ -73,6 +93,12 @@ pub enum SettingsError {
          proxy with TLS reaches the port", .0.display()
     )]
     NoCertificate(PathBuf),
+    /// Nobody knows where the master is.
+    #[error("api_master needs api_port as well, the port of that master for salt-api: set it in {}", .0.display())]
+    NoPort(PathBuf),
+    /// A name that cannot be one.
+    #[error("{0:?} cannot be the name of this salt-api: set api_id, of letters, digits and . _ - between them")]
+    Name(String),
     /// A path that cannot be one.
     #[error("rest_cherrypy: {0} must be a path of letters, digits and . _ - such as /{1}, and none of salt-api's own")]
     Path(&'static str, &'static str),
@@ -130,6 +156,7 @@ impl ApiOpts {
             groups: config.value(settings::NODEGROUPS.row.name).map(Nodegroups::new).unwrap_or_default(),
             rest_timeout: config.get(settings::REST_TIMEOUT)?,
             master: ClientOpts::new(config)?,
+            remote: remote(config)?,
             paths,
             app,
             open_stats: config.get(settings::API_STATS_DISABLE_AUTH)?,
@@ -140,6 +167,31 @@ impl ApiOpts {
 
 /// The path of hooks, unless `webhook_url` names another one.
 const HOOK: &str = "hook";
+
+/// Reads where a master on another host is.
+fn remote(config: &Config) -> Result<Option<RemoteOpts>, SettingsError> {
+    let Some(host) = config.find(settings::API_MASTER)?.filter(|host| !host.is_empty()) else { return Ok(None) };
+    let port = config.get(settings::API_LINK_PORT)?;
+    if port == 0 {
+        return Err(SettingsError::NoPort(config.path().to_owned()));
+    }
+    let name = match config.find(settings::API_ID)? {
+        Some(name) => name,
+        // The master's own name has such an end unless it is set.
+        None => config.get(settings::ID)?.trim_end_matches("_master").to_owned(),
+    };
+    if node_name(&name).is_none() {
+        return Err(SettingsError::Name(name));
+    }
+    Ok(Some(RemoteOpts {
+        host: host.trim_start_matches('[').trim_end_matches(']').to_owned(),
+        port,
+        name,
+        finger: config.find(settings::API_MASTER_FINGER)?,
+        pki_dir: config.get(settings::API_PKI_DIR)?,
+        bits: config.get(settings::KEYSIZE)?,
+    }))
+}
 
 /// The first parts of salt-api's own paths.
 const OWN_PATHS: [&str; 15] = [
@@ -223,6 +275,18 @@ mod tests {
         assert_eq!(read("rest_cherrypy: {disable_ssl: True}").unwrap().tls, None);
         let tls = read("rest_cherrypy: {ssl_crt: a.crt, ssl_key: /b.key}").unwrap().tls.unwrap();
         assert_eq!((tls.crt.as_path(), tls.key.as_path()), (Path::new("/etc/salt/a.crt"), Path::new("/b.key")));
+    }
+
+    #[test]
+    fn a_master_elsewhere_has_a_port_and_a_name_for_this_host() {
+        let read = |more: &str| read(&format!("rest_cherrypy: {{disable_ssl: True}}\n{more}"));
+        assert_eq!(read("api_port: 4510").unwrap().remote, None, "the master's own port");
+        assert!(matches!(read("api_master: salt"), Err(SettingsError::NoPort(_))));
+        assert!(matches!(read("api_master: salt\napi_port: 1\napi_id: a*"), Err(SettingsError::Name(_))));
+        let remote = read("api_master: '[::1]'\napi_port: 4510\nid: web_master").unwrap().remote.unwrap();
+        assert_eq!((remote.host.as_str(), remote.port, remote.name.as_str()), ("::1", 4_510, "web"));
+        let remote = read("api_master: salt\napi_port: 4510\napi_id: api1\napi_pki_dir: /x").unwrap().remote.unwrap();
+        assert_eq!((remote.name.as_str(), remote.finger, remote.pki_dir), ("api1", None, PathBuf::from("/x")));
     }
 
     #[test]

@@ -19,6 +19,7 @@ use crate::mine::MineOpts;
 use crate::minion_data::MinionDataOpts;
 use crate::options::options;
 use crate::peer::PeerOpts;
+use crate::pillar::PillarOpts;
 use crate::ports::PortOpts;
 use crate::publisher::PublisherOpts;
 use crate::requests::RequestOpts;
@@ -48,6 +49,7 @@ options! {
         pub(crate) mine: MineOpts = MineOpts::from_config(c)?,
         pub(crate) minion_data: MinionDataOpts = MinionDataOpts::from_config(c)?,
         pub(crate) peer: PeerOpts = PeerOpts::from_config(c)?,
+        pub(crate) pillar: PillarOpts = PillarOpts::from_config(c)?,
         pub(crate) ports: PortOpts = PortOpts::from_config(c)?,
         pub(crate) publisher: PublisherOpts = PublisherOpts::from_config(c)?,
         pub(crate) requests: RequestOpts = RequestOpts::from_config(c)?,

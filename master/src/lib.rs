@@ -18,7 +18,7 @@
 //!   their modules; `queries`: what salt-api's console reads of all this
 //! * `throttle`, `quotas`, `refusals`, `lanes`: bounds on what one peer can make the master store, announce and do at a
 //!   time
-//! * `fileserver`: `file_roots` (§6.5); `mine`: data that minions share with each other; `peer`: jobs and runners that
+//! * `fileserver`: `file_roots` (§6.5); `pillar`: compiles the minions' pillars (§6.4); `mine`: data that minions share with each other; `peer`: jobs and runners that
 //!   minions start; `runners`: functions that run on the master (§7.3); `maintenance`: periodic tasks; `presence`:
 //!   finds the connected minions
 //!
@@ -55,6 +55,7 @@ mod minion_events;
 mod nodes;
 mod options;
 mod peer;
+mod pillar;
 mod ports;
 mod presence;
 mod private_ops;

@@ -18,6 +18,13 @@ options! {
         pub(crate) publish_port: u16 = c.get(settings::PUBLISH_PORT)?,
         /// `ret_port`; 0 lets the system choose.
         pub(crate) ret_port: u16 = c.get(settings::RET_PORT)?,
+        /// `api_interface`; without it `interface`.
+        pub(crate) api_interface: String = match c.find(settings::API_INTERFACE)? {
+            Some(address) => address,
+            None => c.get(settings::INTERFACE)?,
+        },
+        /// `api_port`; 0 if there is none.
+        pub(crate) api_port: u16 = c.get(settings::API_LINK_PORT)?,
         /// `max_request_size`, `max_connections`, `max_connections_per_address`, `max_silent_per_address`,
         /// `max_subscriptions`.
         pub(crate) limits: SocketLimits = limits(c)?,

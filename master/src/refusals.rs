@@ -50,10 +50,13 @@ pub(crate) enum Stranger {
     Login,
     /// A log-in from this host.
     LocalLogin,
+    /// A connection to the port for nodes.
+    Node,
 }
 
 impl Stranger {
-    const ALL: [Self; 6] = [Self::Auth, Self::NewKey, Self::Request, Self::Replay, Self::Login, Self::LocalLogin];
+    const ALL: [Self; 7] =
+        [Self::Auth, Self::NewKey, Self::Request, Self::Replay, Self::Login, Self::LocalLogin, Self::Node];
 
     const fn size(self) -> Size {
         match self {
@@ -72,6 +75,7 @@ impl fmt::Display for Stranger {
             Self::Replay => "replayed requests",
             Self::Login => "log-ins from the network",
             Self::LocalLogin => "log-ins from this host",
+            Self::Node => "connections of unknown salt-apis",
         })
     }
 }

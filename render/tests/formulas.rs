@@ -74,7 +74,7 @@ impl Host for Recorded {
 
     fn call(&self, name: &str, positional: Vec<Value>, keyword: Vec<(Rc<str>, Value)>) -> Result<Value, CallError> {
         let theirs = self.recorded(name, &positional, &keyword);
-        match functions::call(&self.surroundings, name, positional.clone(), keyword.clone()) {
+        match functions::call(&self.surroundings, name, positional.clone(), keyword) {
             Some(ours) => {
                 if let Some(theirs) = &theirs {
                     let show = |answer: &Result<Value, CallError>| match answer {

@@ -96,6 +96,9 @@ fn imports_and_includes() {
     assert!(refused.to_string().starts_with("Problem running salt function in Jinja template: cmd.run is not allowed"));
     assert!(render("{% include 'loop.jinja' %}", files.clone()).is_err());
     assert!(render("{% include 'nope' %}", files.clone()).is_err());
+    let error = render("\n{% from 'lib.jinja' import nope %}{{ nope }}", files.clone()).unwrap_err().to_string();
+    let expect = "Jinja variable the template 'lib.jinja' (imported on line 2) does not export the requested name 'nope'; line 2";
+    assert_eq!(error.lines().next(), Some(expect));
 }
 
 #[test]

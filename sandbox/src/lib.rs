@@ -74,6 +74,7 @@ mod testing;
 
 use std::path::PathBuf;
 
+pub use brine_capabilities::WALLS as WALLS_GRAIN;
 pub use brine_capabilities::ops::*;
 pub use brine_capabilities::{
     Capability, Chunk, DirectGrants, Directory, Grant, Grants, Host, HttpRequest, ListKind, Names, NetworkRule,

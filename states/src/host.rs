@@ -44,6 +44,12 @@ pub trait Host {
     /// Whether templates can call an execution function of this name.
     fn has_function(&self, name: &str) -> bool;
 
+    /// Whether templates can name an execution module (`salt.test`).
+    fn has_module(&self, name: &str) -> bool {
+        let _ = name;
+        true
+    }
+
     /// Calls an execution function for a template of an environment.
     ///
     /// # Errors

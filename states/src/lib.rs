@@ -14,6 +14,16 @@
 //! | [`run`] | the run of the chunks |
 //! | `python` | Python's operations, with its exceptions |
 //!
+//! Wanted differences from Salt:
+//!
+//! - A renderer that is not here (`#!py`, `stateconf`) is an error that names it, also one that nobody has; Salt's answer to the
+//!   latter is no states.
+//! - An argument that a state function does not take fails that state; in Salt the exception ends the whole run, and what ran
+//!   before is lost. The same holds for a return without `changes`.
+//! - `unless` and `onlyif` with functions are asked again by each attempt of `retry`; Salt forgets the function after the first.
+//! - Names of failed requisites are in the order of the requisites; Python's order changes from run to run.
+//! - All is bounded by [`Limits`].
+//!
 //! Values are those of brine-render, shared and changeable: an anchor that two ids share is one list here too.
 #![forbid(unsafe_code)]
 

@@ -48,6 +48,10 @@ impl jinja::Host for Surroundings<'_> {
         self.host.has_function(name)
     }
 
+    fn has_module(&self, name: &str) -> bool {
+        self.host.has_module(name)
+    }
+
     fn call(&self, name: &str, positional: Vec<Value>, keyword: Vec<(Rc<str>, Value)>) -> Result<Value, CallError> {
         self.host.call(self.saltenv, name, positional, keyword)
     }
@@ -186,7 +190,9 @@ fn jinja_error(error: &JinjaError) -> String {
 /// The class of an exception by its text.
 fn exception_class(message: &str) -> &'static str {
     let has = |part: &str| message.contains(part);
-    if has("has no attribute") {
+    if has("not supported between") {
+        "TypeError"
+    } else if has("has no attribute") {
         "AttributeError"
     } else if has("by zero") {
         "ZeroDivisionError"

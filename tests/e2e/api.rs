@@ -89,26 +89,11 @@ impl Api {
     }
 
     pub(super) fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("salt-api listens");
-        let mut request = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n");
-        for (name, value) in headers {
-            request.push_str(&format!("{name}: {value}\r\n"));
-        }
-        request.push_str(&format!("Content-Length: {}\r\n\r\n{body}", body.len()));
-        // A body that is too long is refused before it is read.
-        let _ = stream.write_all(request.as_bytes());
-        let mut reply = Vec::new();
-        let _ = stream.read_to_end(&mut reply);
-        let reply = String::from_utf8(reply).expect("UTF-8");
-        let (head, body) = reply.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {reply:?}"));
-        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
-        Reply { status, head: head.to_owned(), body: body.to_owned() }
+        send(self.port, method, path, headers, body)
     }
 
     pub(super) fn post(&self, path: &str, headers: &[(&str, &str)], body: &Value) -> Reply {
-        let mut all = vec![("Content-Type", "application/json")];
-        all.extend(headers);
-        self.send("POST", path, &all, &body.to_string())
+        post(self.port, path, headers, body)
     }
 
     pub(super) fn log_in(&self, user: &str) -> String {
@@ -127,6 +112,31 @@ impl Api {
         let read = |name| std::fs::read_to_string(self.master.path(name)).unwrap_or_default();
         ["api.out", "api.log", "master.out", "log", "audit.log"].map(read).concat()
     }
+}
+
+/// Sends a request to the salt-api at this port of loopback.
+pub(super) fn send(port: u16, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("salt-api listens");
+    let mut request = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n");
+    for (name, value) in headers {
+        request.push_str(&format!("{name}: {value}\r\n"));
+    }
+    request.push_str(&format!("Content-Length: {}\r\n\r\n{body}", body.len()));
+    // A body that is too long is refused before it is read.
+    let _ = stream.write_all(request.as_bytes());
+    let mut reply = Vec::new();
+    let _ = stream.read_to_end(&mut reply);
+    let reply = String::from_utf8(reply).expect("UTF-8");
+    let (head, body) = reply.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {reply:?}"));
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+    Reply { status, head: head.to_owned(), body: body.to_owned() }
+}
+
+/// Sends it JSON.
+pub(super) fn post(port: u16, path: &str, headers: &[(&str, &str)], body: &Value) -> Reply {
+    let mut all = vec![("Content-Type", "application/json")];
+    all.extend(headers);
+    send(port, "POST", path, &all, &body.to_string())
 }
 
 /// Replaces what differs from run to run.

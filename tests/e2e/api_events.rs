@@ -25,7 +25,12 @@ pub(super) struct Stream {
 
 impl Stream {
     pub(super) fn open(api: &Api, headers: &[(&str, &str)]) -> Self {
-        let mut socket = TcpStream::connect(("127.0.0.1", api.port)).expect("salt-api listens");
+        Self::at(api.port, headers)
+    }
+
+    /// A stream of the salt-api at this port.
+    pub(super) fn at(port: u16, headers: &[(&str, &str)]) -> Self {
+        let mut socket = TcpStream::connect(("127.0.0.1", port)).expect("salt-api listens");
         // HTTP/1.0 has no chunks, so what comes is the text.
         let mut request = "GET /events HTTP/1.0\r\nHost: localhost\r\n".to_owned();
         for (name, value) in headers {
@@ -53,12 +58,12 @@ impl Stream {
         self.text.lock().expect("no panic").clone()
     }
 
-    fn wait(&self, part: &str) {
+    pub(super) fn wait(&self, part: &str) {
         wait_for(part, || self.text().contains(part).then_some(()));
     }
 
     /// Waits for the end of the stream. Returns all of its text.
-    fn end(self) -> String {
+    pub(super) fn end(self) -> String {
         self.reader.join().expect("no panic");
         self.text.lock().expect("no panic").clone()
     }
@@ -70,7 +75,7 @@ impl Stream {
 }
 
 /// The tags and ids of a stream's events.
-fn events(text: &str) -> Vec<(String, String)> {
+pub(super) fn events(text: &str) -> Vec<(String, String)> {
     let field =
         |event: &str, name: &str| event.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default().to_owned();
     let (_, body) = text.split_once("\r\n\r\n").expect("a head");
@@ -342,7 +347,8 @@ impl Node {
     fn ask_all(&mut self, loads: &[Salt]) -> Vec<Value> {
         for load in loads {
             let address = std::net::IpAddr::from([192, 0, 2, 7]);
-            let request = ToMaster::Request { id: self.next, address, payload: Envelope::clear(load.clone()).encode() };
+            let payload = Envelope::clear(load.clone()).encode();
+            let request = ToMaster::Request { id: self.next, address, until: u64::MAX, payload };
             self.next += 1;
             self.socket.write_all(&frame(&request.encode())).expect("a request");
         }

@@ -8,7 +8,7 @@ use crate::rig::{AT_ONCE, Gets, Rig, fails, hostile, returns, text, texts};
 
 /// Grants every interface of the module `hostile` and nothing within them.
 pub(crate) const NOTHING: &str = "{process: [], filesystem: {}, network: [], pillar: [], functions: [], files: [], events: [], \
-     mine: [], disks: true, policy: true, jobs: true, modules: true}";
+     mine: [], static_grains: [], disks: true, policy: true, jobs: true, modules: true}";
 
 /// The text before the line that would grant a request.
 pub(crate) const LINE: &str =
@@ -131,7 +131,8 @@ async fn what_only_asks() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_module_that_was_granted_nothing_is_not_let_in() {
     let rig = Rig::start("  modules: {}\n").await;
-    let refused = "module hostile 1.0.0 is held: it asks for what it was not granted: to list, describe and refresh modules, have grains and \
+    let refused = "module hostile 1.0.0 is held: it asks for what it was not granted: to write this host's static grains (the file \
+                   grains beside the configuration) (brine:host/static-grains@1.0.0), list, describe and refresh modules, have grains and \
                    pillar refreshed (brine:host/modules@1.0.0), …; the owner of this host grants it by this line under sandbox: modules: in the \
                    minion's configuration: hostile: {sha256: …}, or lets this content in with `salt-call --local sandbox.approve hostile …`…";
     rig.refused("hostile", &hostile(), AT_ONCE * 3, refused).await;

@@ -7,7 +7,7 @@
 //! - `rig`      a minion without a master, the good job beside an attack, memory measurements
 //! - `guests`   components as text, for attacks that need raw WebAssembly
 //! - `engine`   attacks on the engine · `compiler`, `cache`: before the module runs
-//! - `process`, `files`, `network`, `functions`, `asks`: one interface each · `words`: output of modules
+//! - `process`, `files`, `network`, `functions`, `grains`, `asks`: one interface each · `words`: output of modules
 //! - `limits`   each resource up to its limit
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
@@ -18,6 +18,7 @@ mod compiler;
 mod engine;
 mod files;
 mod functions;
+mod grains;
 mod guests;
 mod limits;
 mod network;

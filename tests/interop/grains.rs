@@ -7,7 +7,7 @@ use brine_tests::salt::{Kind, line};
 use serde_json::{Map, Value};
 
 /// Those of Python's world and of the program itself, which differ. `docs/interop.md` lists them.
-const OWN: [&str; 11] = [
+const OWN: [&str; 12] = [
     "brineversion",
     "ca_truststore",
     "package",
@@ -18,6 +18,7 @@ const OWN: [&str; 11] = [
     "saltpath",
     "saltversion",
     "saltversioninfo",
+    "sandbox",
     "zmqversion",
 ];
 /// Those that Python finds by programs that a host may lack; without one, Python leaves the grain out.

@@ -1,13 +1,16 @@
 //! The way to the master. The requests carry the caller's own credentials, and the master decides.
 //!
-//! - `local.rs`       requests, as a master on this host takes them
+//! - `master.rs`      requests, as a master takes them
 //! - `connection.rs`  the connection, made again whenever it ends
+//! - `route.rs`       where it goes: a socket on this host, or `remote.rs`, TLS to another one
 //! - `streams.rs`     the streams of events over it
 //! - `watch.rs`       what a caller may see · `follow.rs`  the events of a caller's own request
 
 mod connection;
 mod follow;
-mod local;
+mod master;
+mod remote;
+mod route;
 mod streams;
 mod watch;
 
@@ -22,7 +25,8 @@ use futures_util::future::BoxFuture;
 
 pub use brine_protocol::nodes::Cursor;
 pub use follow::Follow;
-pub use local::LocalLink;
+pub use master::MasterLink;
+pub use remote::Remote;
 pub use watch::{Shown, Watch, Watched};
 
 use crate::credentials::Token;

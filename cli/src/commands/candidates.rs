@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::commandline::user_cache;
 use brine_protocol::ids::MinionId;
-use brine_protocol::keys::{KeyState, KeyStore};
+use brine_protocol::keys::{KeyKind, KeyState, KeyStore};
 use brine_protocol::target::Glob;
 use brine_protocol::value::{self, Value, ValueExt};
 
@@ -26,7 +26,12 @@ const MAX_KEPT: u64 = 1 << 20;
 
 /// The ids of minions with these statuses.
 pub(super) fn ids(opts: &ClientOpts, statuses: &[KeyState]) -> Vec<String> {
-    let store = KeyStore::new(&opts.pki_dir);
+    ids_of(KeyKind::Minions, opts, statuses)
+}
+
+/// The ids of keys of a kind with these statuses.
+pub(super) fn ids_of(kind: KeyKind, opts: &ClientOpts, statuses: &[KeyState]) -> Vec<String> {
+    let store = KeyStore::of(kind, &opts.pki_dir);
     let ids = statuses.iter().flat_map(|status| store.list(*status).unwrap_or_default());
     ids.map(MinionId::into_string).collect()
 }

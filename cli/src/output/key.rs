@@ -13,10 +13,10 @@ pub(super) fn render(value: &Value, style: &Style) -> Option<String> {
     let mut lines = Vec::new();
     for (status, keys) in pyrepr::sorted(statuses)? {
         let (color, heading_color, heading) = match status.as_str()? {
-            "minions" => (palette.green, palette.light_green, "Accepted Keys:"),
-            "minions_pre" => (palette.red, palette.light_red, "Unaccepted Keys:"),
-            "minions_denied" => (palette.magenta, palette.light_magenta, "Denied Keys:"),
-            "minions_rejected" => (palette.blue, palette.light_blue, "Rejected Keys:"),
+            "minions" | "nodes" => (palette.green, palette.light_green, "Accepted Keys:"),
+            "minions_pre" | "nodes_pre" => (palette.red, palette.light_red, "Unaccepted Keys:"),
+            "minions_denied" | "nodes_denied" => (palette.magenta, palette.light_magenta, "Denied Keys:"),
+            "minions_rejected" | "nodes_rejected" => (palette.blue, palette.light_blue, "Rejected Keys:"),
             "local" => (palette.magenta, palette.light_magenta, "Local Keys:"),
             _ => return None,
         };

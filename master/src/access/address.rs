@@ -15,6 +15,13 @@ pub(crate) enum Address {
     Behind(IpAddr),
     /// The network.
     Network(IpAddr),
+    /// A node on another host.
+    Node {
+        /// The node's address.
+        node: IpAddr,
+        /// The address of its client; none for a client on the node's own host.
+        client: Option<IpAddr>,
+    },
 }
 
 impl fmt::Display for Address {
@@ -22,18 +29,22 @@ impl fmt::Display for Address {
         match self {
             Self::Here => f.write_str("local"),
             Self::Behind(address) => write!(f, "local for {address}"),
-            Self::Network(address) => address.fmt(f),
+            Self::Network(address) | Self::Node { node: address, client: None } => address.fmt(f),
+            Self::Node { node, client: Some(client) } => write!(f, "{node} for {client}"),
         }
     }
 }
 
 impl Address {
-    /// Takes the address of a caller that a proved node names. Of this host's own addresses nothing follows: a proxy may
-    /// be there.
-    pub(crate) fn behind_node(address: IpAddr) -> Self {
-        match address.to_canonical() {
-            address if address.is_loopback() || address.is_unspecified() => Self::Here,
-            address => Self::Behind(address),
+    /// Takes the address of a caller that a proved node names, which is on another host if it has an address itself. Of the addresses
+    /// of the node's own host nothing follows: a proxy may be there.
+    pub(crate) fn behind_node(node: Option<IpAddr>, address: IpAddr) -> Self {
+        let address = address.to_canonical();
+        let client = Some(address).filter(|address| !address.is_loopback() && !address.is_unspecified());
+        match (node, client) {
+            (None, None) => Self::Here,
+            (None, Some(client)) => Self::Behind(client),
+            (Some(node), client) => Self::Node { node, client },
         }
     }
 
@@ -51,23 +62,25 @@ impl Address {
     /// Returns a number for the remote host: its IPv4 address, or its /64 of IPv6, because one host can use all
     /// addresses of a /64.
     pub(crate) fn origin(self) -> Option<u64> {
-        match self {
+        let address = match self {
             Self::Here => None,
-            Self::Behind(IpAddr::V4(address)) | Self::Network(IpAddr::V4(address)) => {
-                Some(u64::from(address.to_bits()))
-            }
-            Self::Behind(IpAddr::V6(address)) | Self::Network(IpAddr::V6(address)) => {
-                Some(address.octets()[..8].iter().fold(0, |bits, byte| bits << 8 | u64::from(*byte)))
-            }
-        }
+            Self::Behind(address) | Self::Network(address) => Some(address),
+            Self::Node { client, .. } => client,
+        };
+        Some(match address? {
+            IpAddr::V4(address) => u64::from(address.to_bits()),
+            IpAddr::V6(address) => address.octets()[..8].iter().fold(0, |bits, byte| bits << 8 | u64::from(*byte)),
+        })
     }
 
     /// Returns the group in which failed log-ins are counted together.
     pub(super) const fn side(self) -> u8 {
         match self {
             Self::Here => 0,
-            Self::Behind(_) => 1,
+            // One client is one client, whichever front end it uses.
+            Self::Behind(_) | Self::Node { client: Some(_), .. } => 1,
             Self::Network(_) => 2,
+            Self::Node { client: None, .. } => 3,
         }
     }
 }
@@ -83,6 +96,24 @@ mod tests {
         let six = |text: &str| Address::Network(text.parse().unwrap()).origin();
         assert_eq!(six("2001:db8::1"), six("2001:db8::2:3"));
         assert_ne!(six("2001:db8::1"), six("2001:db8:0:1::1"));
+    }
+
+    #[test]
+    fn a_node_elsewhere_is_not_this_host() {
+        let (node, client) = (IpAddr::from([192, 0, 2, 5]), IpAddr::from([192, 0, 2, 7]));
+        let own = IpAddr::from([127, 0, 0, 1]);
+        let of = |node, address| Address::behind_node(node, address).to_string();
+        assert_eq!((of(None, own), of(None, client)), ("local".to_owned(), "local for 192.0.2.7".to_owned()));
+        assert_eq!(of(Some(node), client), "192.0.2.5 for 192.0.2.7");
+        assert_eq!(of(Some(node), own), "192.0.2.5");
+        let there = Address::behind_node(Some(node), own);
+        assert_eq!((there.origin(), there == Address::Here), (None, false), "a proxy may be there");
+        let client_of = |node| Address::behind_node(node, client);
+        assert_eq!(client_of(None).origin(), client_of(Some(node)).origin());
+        assert_eq!(client_of(None).side(), client_of(Some(node)).side(), "failures count together");
+        // A front end names its clients to its own host's master.
+        let load = map([("front_end", map([("key", "good"), ("address", "192.0.2.9")]))]);
+        assert_eq!(there.behind_front_end(&load, |_| true), there);
     }
 
     #[test]

@@ -27,6 +27,8 @@ const TEXT_MAX: usize = 1_024;
 /// Lines about strangers at once, and the time until one more fits, so that strangers cannot fill the disk.
 const STRANGERS_AT_ONCE: u32 = 200;
 const STRANGER_EACH: Duration = Duration::from_millis(500);
+/// The event of a change of a node's key, by `salt-key --nodes`.
+const NODE_KEY: &str = "brine/node/key";
 /// Interval between reports of a full disk, in the log and on the bus.
 const TELL_EVERY: Duration = Duration::from_secs(10);
 
@@ -230,13 +232,16 @@ pub(crate) async fn watch_keys(audit: Arc<Audit>, stop: CancellationToken) {
         match next {
             None => return,
             Some(Next::Lost(lost)) => audit.note(AuditLine::new("key", "lost").put("lost", lost)),
-            Some(Next::Event(event)) if event.event.tag == "salt/key" && !event.by.is_minion() => {
+            Some(Next::Event(event))
+                if ["salt/key", NODE_KEY].contains(&event.event.tag.as_str()) && !event.by.is_minion() =>
+            {
+                let action = if event.event.tag == NODE_KEY { "node_key" } else { "key" };
                 let by = if event.by.is_root() { "salt-key" } else { "master" };
                 let data = &event.event.data;
                 let field = |name: &str| data.get(name).cloned().unwrap_or(Value::Nil);
                 let outcome = if field("result").truthy() { "succeeded" } else { "failed" };
                 audit.note(
-                    AuditLine::new("key", outcome)
+                    AuditLine::new(action, outcome)
                         .put("method", by)
                         .put("address", "local")
                         .put("act", field("act"))

@@ -19,7 +19,7 @@ const DEPTH_MAX: usize = 64;
 
 /// All names of an environment, sorted.
 #[derive(Debug, Default)]
-pub(super) struct Listing {
+pub(crate) struct Listing {
     pub(super) files: BTreeSet<String>,
     /// With a flag whether the folder is empty.
     pub(super) dirs: BTreeMap<String, bool>,
@@ -27,10 +27,17 @@ pub(super) struct Listing {
 }
 
 /// `file_ignore_glob` and `file_ignore_regex`.
-#[derive(Debug)]
-pub(super) struct Ignore {
+#[derive(Debug, Default)]
+pub(crate) struct Ignore {
     globs: Vec<String>,
     regexes: Vec<Regex>,
+}
+
+impl Listing {
+    /// Iterates over the files, sorted.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &String> {
+        self.files.iter()
+    }
 }
 
 impl Ignore {
@@ -49,7 +56,7 @@ impl Ignore {
 
 /// Lists an environment, once for concurrent requests.
 #[derive(Debug, Default)]
-pub(super) struct Lister {
+pub(crate) struct Lister {
     last: Mutex<Option<(Instant, Arc<Listing>)>>,
 }
 
@@ -61,7 +68,7 @@ impl Lister {
 
     /// Returns the current list: from a walk that started after the request arrived. Requests that waited during
     /// another walk share the next one.
-    pub(super) fn list(&self, roots: &[Root], ignore: &Ignore) -> Arc<Listing> {
+    pub(crate) fn list(&self, roots: &[Root], ignore: &Ignore) -> Arc<Listing> {
         let asked = Instant::now();
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((began, listing)) = &*last
@@ -111,7 +118,7 @@ impl Walk<'_> {
             }
             any = true;
             if self.found.files.len() + self.found.dirs.len() >= ENTRIES_MAX {
-                tracing::warn!("file_roots has more than {ENTRIES_MAX} entries; the rest is not listed");
+                tracing::warn!("an environment has more than {ENTRIES_MAX} entries; the rest is not listed");
                 break;
             }
             let path = if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") };

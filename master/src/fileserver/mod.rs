@@ -23,7 +23,8 @@ use brine_protocol::value::{Value, ValueExt, empty_map, map};
 use tokio::sync::Semaphore;
 
 use hash::HashCache;
-use listing::{Ignore, Lister, Listing};
+use listing::Listing;
+pub(crate) use listing::{Ignore, Lister};
 pub(crate) use modules::ServedModule;
 pub(crate) use opts::{FileOpts, Roots, roots};
 use root::Found;

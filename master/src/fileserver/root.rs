@@ -2,7 +2,7 @@
 
 use std::fs::{File, Metadata};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use brine_protocol::ids::SafePath;
@@ -13,7 +13,7 @@ use rustix::io::Errno;
 pub(crate) struct Found {
     pub(super) path: SafePath,
     pub(crate) file: File,
-    pub(super) metadata: Metadata,
+    pub(crate) metadata: Metadata,
 }
 
 /// A root folder. It may appear and disappear while the master runs.
@@ -26,6 +26,11 @@ pub(crate) struct Root {
 impl Root {
     pub(crate) const fn new(path: PathBuf, follow: bool) -> Self {
         Self { path, follow }
+    }
+
+    /// Returns the folder's path.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Opens the root itself. It may be a symlink, because it belongs to the operator.
@@ -46,7 +51,7 @@ impl Root {
     }
 
     /// Opens a path that the kernel resolves only below `root`.
-    pub(super) fn open_beneath(&self, root: BorrowedFd<'_>, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+    pub(crate) fn open_beneath(&self, root: BorrowedFd<'_>, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
         let mut resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         if !self.follow {
             resolve |= ResolveFlags::NO_SYMLINKS;

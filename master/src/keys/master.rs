@@ -49,6 +49,7 @@ pub enum MasterKeyError {
 /// A key pair with the implementation of its private operations.
 #[derive(Clone)]
 pub struct MasterKey {
+    key: PrivateKey,
     ops: Arc<dyn PrivateOps>,
 }
 
@@ -101,7 +102,12 @@ impl MasterKey {
         {
             tracing::warn!("{error}");
         }
-        Ok(Self { ops: crate::private_ops::accelerate(key) })
+        Ok(Self { ops: crate::private_ops::accelerate(key.clone()), key })
+    }
+
+    /// Returns the key itself, which TLS needs.
+    pub const fn private(&self) -> &PrivateKey {
+        &self.key
     }
 
     /// Returns the private operations.

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use brine_protocol::ids::MinionId;
-use brine_protocol::keys::{KeyFileAction, KeyFileError, KeyState, KeyStore, PublicKey, clean_pem};
+use brine_protocol::keys::{KeyFileAction, KeyFileError, KeyKind, KeyState, KeyStore, PublicKey, clean_pem};
 
 use super::folder::{Stamp, changed, settled};
 use super::strangers::{Held, Room};
@@ -103,11 +103,19 @@ impl MinionKeys {
     /// # Errors
     /// If a folder cannot be made or listed.
     pub fn open(pki: &Path) -> Result<Self, MinionKeyError> {
-        for dir in KeyState::ALL.map(KeyState::folder).into_iter().chain(["minions_autosign"]) {
-            let path = pki.join(dir);
+        let autosign = pki.join("minions_autosign");
+        files::make_dir(&autosign, 0o700).map_err(KeyFileError::at(KeyFileAction::Make, &autosign))?;
+        Self::open_kind(KeyKind::Minions, pki)
+    }
+
+    /// Opens the folders of another kind of keys, and makes missing ones. For [`super::NodeKeys`].
+    pub(super) fn open_kind(kind: KeyKind, pki: &Path) -> Result<Self, MinionKeyError> {
+        let store = KeyStore::of(kind, pki);
+        for state in KeyState::ALL {
+            let path = store.folder(state);
             files::make_dir(&path, 0o700).map_err(KeyFileError::at(KeyFileAction::Make, &path))?;
         }
-        let store = Self { store: KeyStore::new(pki), cache: Mutex::default(), filled: Mutex::default() };
+        let store = Self { store, cache: Mutex::default(), filled: Mutex::default() };
         // Lists the folders now, because listing many keys takes long.
         store.changing(&Filled::STATES, |_| Ok(()))?;
         Ok(store)

@@ -6,12 +6,16 @@
 //! - `judge.rs`       who may see an event
 //! - `streams.rs`     the streams of a connection
 //! - `connection.rs`  a connection
+//! - `remote.rs`      nodes on other hosts, over TLS · `door.rs`  strangers at their port
 //!
 //! Requests go the way of the clear commands on 4506 ([`crate::requests::node`]). A node proves itself by opening the socket,
-//! which only the master's own user can, so it is believed whom it asks for: address and token.
+//! which only the master's own user can, or by a key that an operator has accepted, so it is believed whom it asks for: address and
+//! token.
 
 mod connection;
+mod door;
 mod judge;
+mod remote;
 mod ring;
 mod starts;
 mod streams;
@@ -19,7 +23,9 @@ mod subject;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use brine_protocol::nodes::{FrameReader, SOCKET, TO_MASTER_MAX};
 
 use tokio::net::UnixListener;
 use tokio::sync::Semaphore;
@@ -28,11 +34,13 @@ use tokio_util::task::TaskTracker;
 
 use crate::bus::{Bus, Next, SocketError, bind_private};
 use crate::requests::Handlers;
+use connection::Guest;
 use judge::Judge;
+pub(crate) use remote::Remote;
 use ring::Ring;
 use starts::Starts;
 
-/// Upper bound on the connections of nodes.
+/// Upper bound on the connections of nodes: of those on this host, and of those on others.
 const NODES_MAX: usize = 64;
 /// The pause after a failed accept.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -42,21 +50,34 @@ pub(crate) struct Nodes {
     handlers: Arc<Handlers>,
     ring: Arc<Ring>,
     judge: Judge,
+    began: Instant,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
 
 impl Nodes {
-    /// Opens the socket, and keeps events from now on.
-    pub(crate) fn listen(handlers: &Arc<Handlers>, sock_dir: &Path) -> Result<Arc<Self>, SocketError> {
-        let listener = bind_private(&sock_dir.join(brine_protocol::nodes::SOCKET))?;
+    /// Opens the socket, serves the port for other hosts if there is one, and keeps events from now on.
+    pub(crate) fn listen(
+        handlers: &Arc<Handlers>,
+        sock_dir: &Path,
+        remote: Option<Remote>,
+    ) -> Result<Arc<Self>, SocketError> {
+        let listener = bind_private(&sock_dir.join(SOCKET))?;
         let (ring, starts) = (Arc::new(Ring::default()), Arc::new(Starts::default()));
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         let judge = Judge::new(handlers, Arc::clone(&starts));
-        let nodes = Arc::new(Self { handlers: Arc::clone(handlers), ring, judge, stop, tasks });
+        let nodes = Arc::new(Self { handlers: Arc::clone(handlers), ring, judge, began: Instant::now(), stop, tasks });
         nodes.tasks.spawn(keep(handlers.admission.bus.clone(), Arc::clone(&nodes.ring), starts, nodes.stop.clone()));
         nodes.tasks.spawn(Arc::clone(&nodes).accept(listener));
+        if let Some(remote) = remote {
+            nodes.tasks.spawn(remote::accept(Arc::clone(&nodes), remote));
+        }
         Ok(nodes)
+    }
+
+    /// The master's clock, in milliseconds since its start.
+    fn clock(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
     /// Ends all connections, after `grace` for the replies under way.
@@ -77,7 +98,9 @@ impl Nodes {
                 (Ok((stream, _)), Ok(place)) => {
                     let nodes = Arc::clone(&self);
                     self.tasks.spawn(async move {
-                        connection::serve(nodes, stream).await;
+                        let (reader, writer) = stream.into_split();
+                        let guest = Guest { name: "salt-api".to_owned(), address: None };
+                        connection::serve(nodes, FrameReader::new(reader, TO_MASTER_MAX), writer, guest).await;
                         drop(place);
                     });
                 }

@@ -358,7 +358,7 @@ impl Streams {
         verdict
     }
 
-    /// Ends the streams whose tokens have ended, and says that the connection is alive.
+    /// Ends the streams whose tokens have ended.
     async fn look(&mut self) -> Result<(), Gone> {
         let nodes = Arc::clone(&self.nodes);
         let access = &nodes.judge.access;
@@ -388,8 +388,6 @@ impl Streams {
             self.remove(id);
             self.send(ToNode::Ended { id, refused: false }).await?;
         }
-        // A connection that is not read has other troubles than a missing sign of life.
-        let _ = self.out.try_send(ToNode::Alive);
         Ok(())
     }
 }

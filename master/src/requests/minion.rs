@@ -157,7 +157,7 @@ pub(super) async fn answer(
     reply.authenticated();
     let nonce = nonce.clone();
     let value = match Command::parse(&request.cmd) {
-        Some(Command::Pillar) => return handlers.pillars.answer(request, &key, &session.crypticle).await,
+        Some(Command::Pillar) => return handlers.pillars.answer(request, &key, &session.crypticle, turn).await,
         Some(command) => {
             if command == Command::MinionRunner {
                 // The handler waits for other minions, not for disk or processor.

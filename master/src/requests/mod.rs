@@ -51,7 +51,7 @@ use crate::throttle::Throttle;
 pub(crate) use auths::Auths;
 use clear::Clear;
 pub(crate) use node::OpenHooks;
-pub(crate) use pillar::Pillars;
+pub(crate) use pillar::PillarRequests;
 pub(crate) use reply::NodeReply;
 
 /// Time limit of a handler. After it the sender gets the answer to a failed request. A minion waits 60 s.
@@ -86,7 +86,7 @@ pub(crate) struct Handlers {
     pub(crate) dispatcher: Arc<Dispatcher>,
     pub(crate) returns: Arc<ReturnIntake>,
     pub(crate) events: MinionEvents,
-    pub(crate) pillars: Pillars,
+    pub(crate) pillars: PillarRequests,
     pub(crate) runners: Runners,
     pub(crate) peer: Arc<Peer>,
     pub(crate) queries: Arc<Queries>,

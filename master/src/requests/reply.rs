@@ -29,8 +29,8 @@ pub(crate) struct NodeReply {
     pub(crate) replies: mpsc::Sender<ToNode>,
     /// Cancelled when the caller or the node has left.
     pub(crate) gone: CancellationToken,
-    /// The request's place among those of its connection.
-    pub(crate) place: OwnedSemaphorePermit,
+    /// The request's place among those of its connection, and that of its bytes.
+    pub(crate) place: [OwnedSemaphorePermit; 2],
 }
 
 impl ReplyTo {

@@ -21,6 +21,7 @@ mod jobs;
 mod manage;
 mod network;
 mod opts;
+mod pillar;
 mod running;
 mod salt;
 mod service;
@@ -42,6 +43,7 @@ use crate::key_removal::KeyRemoval;
 use crate::keys::MinionKeys;
 use crate::live_settings::SharedSettings;
 use crate::mine::Mine;
+use crate::pillar::Pillars;
 use crate::presence::Presence;
 use crate::private_ops::PrivatePool;
 use call::Call;
@@ -63,6 +65,7 @@ pub(crate) struct Parts {
     pub(crate) presence: Arc<Presence>,
     pub(crate) files: Arc<FileServer>,
     pub(crate) mine: Arc<Mine>,
+    pub(crate) pillars: Arc<Pillars>,
     pub(crate) private: PrivatePool,
     pub(crate) bus: Bus,
     /// The current runs of runners.
@@ -81,6 +84,7 @@ const RUNNERS: &[&[Function]] = &[
     jobs::FUNCTIONS,
     manage::FUNCTIONS,
     network::FUNCTIONS,
+    pillar::FUNCTIONS,
     salt::FUNCTIONS,
     survey::FUNCTIONS,
     test::FUNCTIONS,

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use brine_daemon::profile::Timings;
 use brine_daemon::user;
+use brine_protocol::keys::PrivateKey;
+use brine_tls::{Acceptor, Identity};
 use brine_zmtp::Publisher;
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::MasterStartError;
@@ -21,20 +24,22 @@ use crate::event_return;
 use crate::fileserver::FileServer;
 use crate::jobs::{JobCache, PythonJobFiles, ReturnerName};
 use crate::key_removal::KeyRemoval;
-use crate::keys::{KeyOpts, MasterKey, MinionKeys};
+use crate::keys::{KeyOpts, MasterKey, MinionKeys, NodeKeys};
 use crate::lanes::Lanes;
 use crate::live_settings::SharedSettings;
 use crate::maintenance::Maintenance;
 use crate::mine::Mine;
 use crate::minion_data::MinionData;
 use crate::minion_events::MinionEvents;
+use crate::nodes::Remote;
 use crate::peer::{self, Peer, PeerRules};
+use crate::pillar::Pillars;
 use crate::presence::{self, Presence};
 use crate::private_ops::PrivatePool;
 use crate::publisher::{CurrentKey, PublisherHandle};
 use crate::queries::Queries;
 use crate::refusals::Refusals;
-use crate::requests::{Auths, Handlers, OpenHooks, Pillars};
+use crate::requests::{Auths, Handlers, OpenHooks, PillarRequests};
 use crate::returns::ReturnIntake;
 use crate::runners::{self, Runners};
 use crate::sandbox_reports::SandboxReports;
@@ -63,6 +68,7 @@ impl Configured {
 
 /// The parts that open or make files.
 pub(super) struct Opened {
+    master_key: PrivateKey,
     /// The key that signs the master's key (`master_sign_pubkey`).
     sign_key: Option<MasterKey>,
     keys: Arc<MinionKeys>,
@@ -102,6 +108,7 @@ impl Opened {
             why,
         })?;
         Ok(Self {
+            master_key: key.private().clone(),
             sign_key,
             keys,
             access: Arc::new(access),
@@ -112,6 +119,18 @@ impl Opened {
             private,
             publish_key,
         })
+    }
+
+    /// Prepares the port for salt-api on other hosts.
+    pub(super) fn remote(&self, opts: &MasterOpts, listener: TcpListener) -> Result<Remote, MasterStartError> {
+        if let Ok(address) = listener.local_addr() {
+            tracing::info!(
+                "answering salt-api on other hosts at {address}, with the key {}",
+                self.private.public().fingerprint()
+            );
+        }
+        let acceptor = Acceptor::new(Identity::new(&self.master_key)?);
+        Ok(Remote { listener, acceptor, keys: NodeKeys::open(&opts.keys.pki_dir)? })
     }
 
     /// Opens the bus's sockets, after the returners of `event_return` have subscribed.
@@ -135,6 +154,7 @@ struct Shared<'a> {
     files: Arc<FileServer>,
     mine: Arc<Mine>,
     reports: Arc<SandboxReports>,
+    pillars: Arc<Pillars>,
 }
 
 /// Makes a master whose publish port is `port`.
@@ -151,6 +171,8 @@ pub(super) fn assemble(
     let data = Arc::new(MinionData::new(&opts.cachedir));
     let has_data = opts.minion_data.keep;
     let reports = Arc::new(SandboxReports::default());
+    let runtime = tokio::runtime::Handle::current();
+    let pillars = Pillars::new(&opts.pillar, &opts.cachedir, runtime, refusals.clone());
     let presence = Presence { keys: keys.clone(), data: data.clone(), cachedir: opts.cachedir.clone(), port };
     let shared = Shared {
         throttle: Arc::new(Throttle::new(live.clone(), refusals.clone(), bus.clone())),
@@ -164,6 +186,7 @@ pub(super) fn assemble(
         presence: Arc::new(presence),
         files: Arc::new(configured.files),
         mine: Arc::new(configured.mine),
+        pillars: Arc::new(pillars),
         reports,
         opts: &opts,
         opened,
@@ -220,6 +243,7 @@ impl Shared<'_> {
             presence: self.presence.clone(),
             files: self.files.clone(),
             mine: self.mine.clone(),
+            pillars: self.pillars.clone(),
             private: self.opened.private.clone(),
             bus: self.opened.bus.clone(),
             runs: runners::Runs::default(),
@@ -318,8 +342,9 @@ impl Shared<'_> {
         }
     }
 
-    fn pillars(&self) -> Pillars {
-        Pillars {
+    fn pillars(&self) -> PillarRequests {
+        PillarRequests {
+            pillars: self.pillars.clone(),
             opts: self.opts.minion_data,
             cachedir: self.opts.cachedir.clone(),
             private: self.opened.private.clone(),

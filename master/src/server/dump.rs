@@ -36,6 +36,7 @@ impl Server {
                 sockets.subscribers, sockets.connections, sockets.sent, sockets.delivered, sockets.dropped
             ),
             format!("event bus: {events} subscribers, {behind} events wait for the slowest"),
+            handlers.pillars.pillars.line(),
             format!("sessions: {} minions since the start", handlers.sessions.live()),
         ]
     }

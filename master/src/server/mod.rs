@@ -12,7 +12,9 @@ use std::time::Duration;
 use brine_daemon::ProcessError;
 use brine_daemon::folders::Folder;
 use brine_daemon::pidfile::PidFile;
+use brine_tls::IdentityError;
 use brine_zmtp::{BindError, Endpoint, PubConfig, Publisher, Router, RouterConfig};
+use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -62,6 +64,21 @@ pub enum MasterStartError {
         /// What to do.
         hint: String,
     },
+    /// The port for salt-api on other hosts cannot be bound.
+    #[error(
+        "cannot listen on {address} port {port} for salt-api on other hosts: {why}; set api_interface and api_port"
+    )]
+    ApiPort {
+        /// The address.
+        address: String,
+        /// The port.
+        port: u16,
+        /// The error of the system.
+        why: std::io::Error,
+    },
+    /// The master's key is none for TLS.
+    #[error("api_port cannot be served: {0}")]
+    ApiKey(#[from] IdentityError),
     /// The system cannot start another thread.
     #[error("cannot start a thread: {0}")]
     Thread(std::io::Error),
@@ -86,7 +103,7 @@ impl MasterStartError {
     /// Returns the process's exit code.
     pub const fn exit_code(&self) -> i32 {
         match self {
-            Self::Bind { .. } => EXIT_PORT,
+            Self::Bind { .. } | Self::ApiPort { .. } => EXIT_PORT,
             Self::Process(error) => error.exit_code(),
             Self::Settings(_) => brine_protocol::exit::USAGE,
             _ => brine_protocol::exit::GENERIC,
@@ -123,11 +140,13 @@ impl Server {
         // The ports come before anything that another running master with the same configuration would notice.
         let (router, publisher) = bind(&opts.ports).await?;
         let (requests, publish) = (router.endpoint().clone(), publisher.endpoint().clone());
+        let api_port = bind_api(&opts.ports).await?;
         let opened = Opened::open(&opts).await?;
+        let remote = api_port.map(|listener| opened.remote(&opts, listener)).transpose()?;
         let kept_events = opened.listen(&opts)?;
         let port = publish.port().unwrap_or(opts.ports.publish_port);
         let master = assemble::assemble(opts, configured, &opened, publisher.clone(), port)?;
-        let nodes = Nodes::listen(&master.handlers, &master.opts.bus.sock_dir)?;
+        let nodes = Nodes::listen(&master.handlers, &master.opts.bus.sock_dir, remote)?;
         let stop = CancellationToken::new();
         let maintaining = tokio::spawn(assemble::maintain(&master, kept_events, stop.clone()));
         let serving = requests::serve(Arc::clone(&master.handlers), router, stop.clone(), GRACE);
@@ -237,4 +256,17 @@ async fn bind(opts: &PortOpts) -> Result<(Router, Publisher), MasterStartError> 
     let at = Endpoint::tcp(opts.interface.as_str(), opts.publish_port);
     let publisher = Publisher::bind(&at, config).await.map_err(failed("publish_port"))?;
     Ok((router, publisher))
+}
+
+/// Binds the port for salt-api on other hosts, if there is one.
+async fn bind_api(opts: &PortOpts) -> Result<Option<TcpListener>, MasterStartError> {
+    let (address, port) = (&opts.api_interface, opts.api_port);
+    if port == 0 {
+        return Ok(None);
+    }
+    let host = address.trim_start_matches('[').trim_end_matches(']');
+    match TcpListener::bind((host, port)).await {
+        Ok(listener) => Ok(Some(listener)),
+        Err(why) => Err(MasterStartError::ApiPort { address: address.clone(), port, why }),
+    }
 }

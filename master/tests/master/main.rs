@@ -14,6 +14,7 @@ mod jobs;
 mod maintenance;
 mod measure;
 mod peer;
+mod pillar;
 mod process;
 mod quotas;
 mod refusals;

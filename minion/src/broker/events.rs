@@ -86,6 +86,11 @@ impl Teller {
         self.send(channel, load).await
     }
 
+    /// Sends a question after waiting for a free connection. Questions have no rate: the calls of a job are bounded.
+    pub(super) async fn ask(&self, caller: &Caller, load: Value) -> Result<Value, HostError> {
+        self.send(self.asker(caller)?, load).await
+    }
+
     fn asker(&self, caller: &Caller) -> Result<&Arc<Channel>, HostError> {
         self.masters.asker(caller.job.master.as_deref()).map_err(|e| match e {
             ChannelError::NoMaster => {

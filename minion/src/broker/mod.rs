@@ -20,6 +20,7 @@ mod process;
 mod progress;
 mod slow;
 mod states;
+mod static_grains;
 mod users;
 
 use std::sync::{Arc, OnceLock, Weak};

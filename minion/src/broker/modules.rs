@@ -1,5 +1,8 @@
 //! `brine:host/modules`: lists, describes and refreshes modules; refreshes grains and pillar.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use brine_protocol::ids::Saltenv;
 use brine_protocol::value::{Value, list, map};
 use brine_sandbox::{Caller, Function, HostError, Module, ModulesOp, Param, Rest};
@@ -27,7 +30,26 @@ impl Perform<ModulesOp> for MinionBroker {
                 }
                 let envs: Result<Vec<Saltenv>, _> = asked.iter().map(|env| env.parse()).collect();
                 let envs = envs.map_err(|e| HostError::Failed(e.to_string()))?;
-                self.modules.sync(envs).await.map(list).map_err(HostError::Failed)
+                let changed = self.modules.sync(envs).await.map_err(HostError::Failed)?;
+                if !changed.is_empty() {
+                    // Modules may bring grains.
+                    self.refresh.modules_changed().await;
+                }
+                Ok(list(changed))
+            }
+            ModulesOp::RefreshPillar { clean_cache, timeout_ms } => {
+                let refresh = Arc::clone(&self.refresh);
+                // It goes on when the job no longer waits.
+                let task = tokio::spawn(async move { refresh.pillar_for_jobs(clean_cache).await });
+                let done = match timeout_ms {
+                    None => task.await,
+                    Some(ms) => match tokio::time::timeout(Duration::from_millis(ms), task).await {
+                        Ok(done) => done,
+                        Err(_) => return Ok(Value::from(false)),
+                    },
+                };
+                let done = done.map_err(|_| HostError::Failed("the minion failed".to_owned()))?;
+                done.map(|()| Value::from(true)).map_err(|e| HostError::Failed(e.to_string()))
             }
             ModulesOp::RefreshFacts { grains, pillar } => {
                 let done = self.refresh.for_job(grains, pillar).await;

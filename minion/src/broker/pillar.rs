@@ -2,28 +2,41 @@
 
 use std::borrow::Cow;
 
+use brine_protocol::msgpack::Limits;
 use brine_protocol::value::{Value, ValueExt, empty_map};
 use brine_sandbox::{Caller, Capability, HostError, Names, PillarOp};
 
+use super::events::decode;
 use super::{MinionBroker, Perform, checked_key};
+use crate::pillar::Wanted;
+
+/// Bounds on the values that a job has merged over the pillar.
+const OVERRIDES: Limits = Limits { max_bytes: 1 << 20, max_depth: 64, max_items: 100_000 };
 
 impl Perform<PillarOp> for MinionBroker {
     async fn perform(&self, caller: &Caller, op: PillarOp) -> Result<Value, HostError> {
         let granted = caller.grants.names(Capability::Pillar);
-        match op {
-            PillarOp::Fetch => {
-                let fresh = self.refresh.pillar_for_job().await.map_err(|e| HostError::Failed(e.to_string()))?;
-                Ok(visible(&fresh, granted).into_owned())
+        let config = &self.opts.config;
+        let wanted = match op {
+            PillarOp::Fetch => Wanted::for_job(config, None, None, None),
+            PillarOp::Compile { pillarenv, saltenv, overrides } => {
+                let overrides = overrides.map(|overrides| decode(&overrides, &OVERRIDES)).transpose()?;
+                if overrides.as_ref().is_some_and(|overrides| overrides.entries().is_none()) {
+                    return Err(HostError::Failed("values for the pillar are a dict".to_owned()));
+                }
+                Wanted::for_job(config, pillarenv, saltenv, overrides)
             }
-            op => look(&self.pillar.now(), granted, op),
-        }
+            op => return look(&self.pillar.now(), granted, op),
+        };
+        let fresh = self.refresh.pillar_for_job(wanted).await.map_err(|e| HostError::Failed(e.to_string()))?;
+        Ok(visible(&fresh, granted).into_owned())
     }
 }
 
 /// Performs an operation on a pillar.
 fn look(pillar: &Value, granted: &Names, op: PillarOp) -> Result<Value, HostError> {
     match op {
-        PillarOp::Items | PillarOp::Fetch => Ok(visible(pillar, granted).into_owned()),
+        PillarOp::Items | PillarOp::Fetch | PillarOp::Compile { .. } => Ok(visible(pillar, granted).into_owned()),
         PillarOp::Get { key, delimiter } => {
             let delimiter = checked_key(delimiter.as_deref().unwrap_or(":"))?;
             let key = checked_key(&key)?;

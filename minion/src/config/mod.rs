@@ -69,6 +69,8 @@ pub struct MinionOpts {
     pub grains_file: PathBuf,
     /// `grains`
     pub grains: Value,
+    /// How grains are collected.
+    pub collecting: GrainOpts,
     /// `user`
     pub user: String,
     /// `pidfile`
@@ -93,6 +95,19 @@ pub struct MinionOpts {
     pub sandbox: Value,
     /// The whole configuration, for modules that read settings.
     pub config: Config,
+}
+
+/// How grains are collected.
+#[derive(Debug, Clone)]
+pub struct GrainOpts {
+    /// `grains_cache_expiration`, with `grains_cache`.
+    pub cache: Option<Duration>,
+    /// `grains_refresh_every`, in minutes; none if it is 0.
+    pub refresh_every: Option<Duration>,
+    /// `grains_deep_merge`
+    pub deep_merge: bool,
+    /// `grains_blacklist`
+    pub blacklist: Vec<String>,
 }
 
 /// Where the master is.

@@ -11,8 +11,8 @@ use brine_protocol::value::Value;
 use brine_zmtp::Backoff;
 
 use super::{
-    AuthOpts, EventOpts, JobOpts, MasterAddress, MinionOpts, ModuleOpts, NetOpts, OptsError, ReturnOpts, SpoolLimits,
-    id,
+    AuthOpts, EventOpts, GrainOpts, JobOpts, MasterAddress, MinionOpts, ModuleOpts, NetOpts, OptsError, ReturnOpts,
+    SpoolLimits, id,
 };
 
 impl MinionOpts {
@@ -59,6 +59,7 @@ impl MinionOpts {
         Ok(Self {
             grains_file: conf_dir.join("grains"),
             grains: config.get(settings::GRAINS)?,
+            collecting: collecting(&config)?,
             cachedir: config.get(settings::CACHEDIR)?,
             user: config.get(settings::USER)?,
             pidfile: config.get(settings::PIDFILE)?,
@@ -125,6 +126,16 @@ fn auth(config: &Config, pki_dir: &Path) -> Result<AuthOpts, OptsError> {
         enc_algo: config.get_parsed(settings::ENCRYPTION_ALGORITHM)?,
         sig_algo: config.get_parsed(settings::SIGNING_ALGORITHM)?,
         sign_messages: config.get(settings::MINION_SIGN_MESSAGES)?,
+    })
+}
+
+fn collecting(config: &Config) -> Result<GrainOpts, OptsError> {
+    let (cached, expires) = (config.get(settings::GRAINS_CACHE)?, config.get(settings::GRAINS_CACHE_EXPIRATION)?);
+    Ok(GrainOpts {
+        cache: cached.then_some(expires),
+        refresh_every: Some(config.get(settings::GRAINS_REFRESH_EVERY)?).filter(|every| !every.is_zero()),
+        deep_merge: config.get(settings::GRAINS_DEEP_MERGE)?,
+        blacklist: config.get(settings::GRAINS_BLACKLIST)?,
     })
 }
 

@@ -1,20 +1,36 @@
-//! Looks up a grain by a path of keys.
+//! Looks up a value of grains or pillar by a path of keys, by Salt's rules.
 
+use brine_protocol::args::yamlify;
 use brine_protocol::value::{Value, ValueExt};
 
-/// Follows `key`, split by `delimiter`, through maps by key and through lists by index.
+/// Follows `key`, split by `delimiter`. A part is a key of a dict: as text, else as the value that it is on a command
+/// line. In a list it is a key of the first dict there that has it, or an index, which may count from the end.
 pub fn lookup(grains: &Value, key: &str, delimiter: &str) -> Option<Value> {
     if delimiter.is_empty() {
         return grains.get(key).cloned();
     }
-    let mut at = grains;
-    for part in key.split(delimiter) {
-        at = match at {
-            Value::Array(items) => items.get(part.parse::<usize>().ok()?)?,
-            _ => at.get(part)?,
-        };
+    key.split(delimiter).try_fold(grains, step).cloned()
+}
+
+fn step<'a>(at: &'a Value, part: &str) -> Option<&'a Value> {
+    match at {
+        Value::Map(entries) => at.get(part).or_else(|| find(entries, &yamlify(part))),
+        Value::Array(items) => {
+            let number = part.trim().parse::<i64>().ok();
+            let key = number.map_or_else(|| Value::from(part), Value::from);
+            let within = items.iter().filter_map(ValueExt::entries).find_map(|entries| find(entries, &key));
+            within.or_else(|| {
+                let number = number?;
+                let from_end = i64::try_from(items.len()).ok()?.checked_add(number)?;
+                items.get(usize::try_from(if number < 0 { from_end } else { number }).ok()?)
+            })
+        }
+        _ => None,
     }
-    Some(at.clone())
+}
+
+fn find<'a>(entries: &'a [(Value, Value)], key: &Value) -> Option<&'a Value> {
+    entries.iter().find(|(known, _)| known == key).map(|(_, value)| value)
 }
 
 #[cfg(test)]
@@ -23,7 +39,10 @@ mod tests {
     use brine_protocol::value::{list, map};
 
     fn sample() -> Value {
-        map([("os", Value::from("Debian")), ("deep", map([("v", list(["a", "b"]))]))])
+        let ports = list([map([("http", "80")]), map([("https", "443")])]);
+        let numbers = Value::Map(vec![(Value::from(1), Value::from("one")), (Value::from(true), Value::from("yes"))]);
+        let deep = map([("v", list(["a", "b"])), ("ports", ports), ("numbers", numbers)]);
+        map([("os", Value::from("Debian")), ("deep", deep)])
     }
 
     #[test]
@@ -32,7 +51,15 @@ mod tests {
             ("os", ":", Some("Debian")),
             ("deep:v:1", ":", Some("b")),
             ("deep|v|0", "|", Some("a")),
+            ("deep:v:-1", ":", Some("b")),
+            ("deep:v:-3", ":", None),
             ("deep:v:7", ":", None),
+            ("deep:ports:https", ":", Some("443")),
+            ("deep:ports:ftp", ":", None),
+            ("deep:ports:1:https", ":", Some("443")),
+            ("deep:numbers:1", ":", Some("one")),
+            ("deep:numbers:True", ":", Some("yes")),
+            ("deep:numbers:2", ":", None),
             ("deep:w", ":", None),
             ("os:x", ":", None),
             ("", ":", None),

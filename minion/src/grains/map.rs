@@ -4,7 +4,7 @@ use brine_protocol::value::Value;
 use brine_protocol::value::ValueExt;
 
 /// A map that keeps its order and has each key once.
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub(crate) struct Grains(Vec<(Value, Value)>);
 
 impl Grains {
@@ -41,8 +41,28 @@ impl Grains {
         }
     }
 
+    /// Adds grains; dicts of the same name are merged on every level.
+    pub(super) fn merge_deep(&mut self, entries: Vec<(Value, Value)>) {
+        merge_deep(&mut self.0, entries);
+    }
+
+    /// The entries, to be filtered.
+    pub(super) fn entries_mut(&mut self) -> &mut Vec<(Value, Value)> {
+        &mut self.0
+    }
+
     pub(super) fn into_value(self) -> Value {
         Value::Map(self.0)
+    }
+}
+
+fn merge_deep(into: &mut Vec<(Value, Value)>, entries: Vec<(Value, Value)>) {
+    for (key, value) in entries {
+        match (into.iter_mut().find(|(known, _)| *known == key), value) {
+            (Some((_, Value::Map(below))), Value::Map(more)) => merge_deep(below, more),
+            (Some((_, slot)), value) => *slot = value,
+            (None, value) => into.push((key, value)),
+        }
     }
 }
 

@@ -25,6 +25,7 @@ const MAX_SLOTS: usize = 1000;
 /// The parts of a minion that `salt-call` has too.
 pub(crate) struct Base {
     pub(crate) opts: Arc<MinionOpts>,
+    pub(crate) grains: Arc<GrainsStore>,
     pub(crate) pillar: Arc<PillarStore>,
     pub(crate) refresh: Arc<Refresh>,
     pub(crate) procs: Arc<ProcDir>,
@@ -85,6 +86,8 @@ impl Base {
             modules.attach_events(Arc::clone(&events));
         }
         broker.attach(&sandbox);
+        let (walls, of) = (sandbox.walls_summary(), Arc::clone(&grains));
+        let _ = tokio::task::spawn_blocking(move || of.put_walls(walls)).await;
         let jobs = Jobs::new(JobParts {
             opts: Arc::clone(&opts),
             runner: JobRunner {
@@ -99,7 +102,7 @@ impl Base {
             procs: Arc::clone(&procs),
             masters: masters.clone(),
             events: Arc::clone(&events),
-            grains,
+            grains: Arc::clone(&grains),
             pillar: Arc::clone(&pillar),
             limits: JobLimits {
                 slots,
@@ -109,7 +112,7 @@ impl Base {
                 seen_jids: opts.jobs.seen_jids,
             },
         });
-        Ok(Self { opts, pillar, refresh, procs, modules, sandbox, masters, events, jobs })
+        Ok(Self { opts, grains, pillar, refresh, procs, modules, sandbox, masters, events, jobs })
     }
 }
 

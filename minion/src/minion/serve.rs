@@ -81,6 +81,8 @@ impl Minion {
         }
         let refresh = Arc::clone(&self.base.refresh);
         tasks.spawn(async move { refresh.tell_changes().await });
+        let refresh = Arc::clone(&self.base.refresh);
+        tasks.spawn(async move { refresh.grains_now_and_then().await });
         let mine = Mine {
             opts: Arc::clone(&self.base.opts),
             masters: self.base.masters.clone(),
@@ -141,15 +143,21 @@ impl Minion {
         let (modules, synced) = (Arc::clone(&self.base.modules), Arc::clone(&self.synced));
         let ready = Arc::clone(&self.ready);
         async move {
-            if again {
-                refresh.grains().await;
+            match again {
+                true => refresh.grains().await,
+                false => refresh.grains_at_start().await,
             }
             refresh.pillar_or_log().await;
             events.announce_start().await;
             debug!("the start events are sent");
             if !synced.load(Ordering::Relaxed) {
                 match modules.sync(Vec::new()).await {
-                    Ok(_) => synced.store(true, Ordering::Relaxed),
+                    Ok(changed) => {
+                        synced.store(true, Ordering::Relaxed);
+                        if !changed.is_empty() {
+                            refresh.modules_changed().await;
+                        }
+                    }
                     // The next connection syncs again: this one may have been lost.
                     Err(e) => warn!("modules could not be synced at start: {e}"),
                 }

@@ -2,6 +2,8 @@
 
 mod refresh;
 mod store;
+mod wanted;
 
 pub use refresh::{PillarError, Refresh};
-pub use store::PillarStore;
+pub use store::{PillarStore, Taken};
+pub(crate) use wanted::Wanted;

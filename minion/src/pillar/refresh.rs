@@ -5,16 +5,16 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
-use brine_protocol::config::settings;
 use brine_protocol::msgpack;
-use brine_protocol::value::{Value, empty_map, map};
+use brine_protocol::value::{Value, ValueExt, empty_map, map};
 use brine_sandbox::Sandbox;
 use tracing::{debug, warn};
 
-use super::store::PillarStore;
+use super::store::{PillarStore, Taken};
+use super::wanted::Wanted;
 use crate::config::MinionOpts;
 use crate::connection::{ChannelError, Masters};
-use crate::grains::GrainsStore;
+use crate::grains::{FromModules, GrainsStore};
 
 /// How often the minion looks whether its modules have changed since it told its master.
 const LOOK_INTERVAL: Duration = Duration::from_secs(10);
@@ -86,27 +86,83 @@ impl Refresh {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Collects the grains again.
+    /// Tells the master when the grains have changed, for as long as it is polled: they are collected every
+    /// `grains_refresh_every`.
+    pub async fn grains_now_and_then(&self) {
+        let Some(every) = self.opts.collecting.refresh_every else { return };
+        loop {
+            tokio::time::sleep(every).await;
+            let _one_at_a_time = self.turn.lock().await;
+            let before = self.grains.now();
+            self.grains().await;
+            if self.grains.now() != before {
+                self.pillar_or_log().await;
+            }
+        }
+    }
+
+    /// Collects the grains again, those of modules included.
     pub async fn grains(&self) {
+        self.blocking(|grains| grains.refresh()).await;
+        self.grains_of_modules().await;
+    }
+
+    /// Collects the grains of modules at the first connection; an earlier run may have kept them.
+    pub async fn grains_at_start(&self) {
+        if !self.grains.is_from_cache() {
+            self.grains_of_modules().await;
+        }
+    }
+
+    /// Asks the modules for their grains. With a master, its grants count, so that nothing is asked before the minion is
+    /// signed in.
+    async fn grains_of_modules(&self) {
+        let Some(sandbox) = self.sandbox.get().and_then(Weak::upgrade) else { return };
+        let master = match self.masters.preferred() {
+            Err(_) => None,
+            Ok(channel) => match channel.current_sign_in() {
+                None => return,
+                Some(live) => Some(Arc::clone(&live.master)),
+            },
+        };
+        let host = self.grains.now();
+        let found = FromModules::ask(&sandbox, &self.opts.id, master.as_deref(), &host).await;
+        self.blocking(|grains| grains.put_modules(found)).await;
+    }
+
+    /// Collects the grains again after modules have changed, and has the master know them if that changed them.
+    pub async fn modules_changed(&self) {
+        let _one_at_a_time = self.turn.lock().await;
+        let before = self.grains.now();
+        self.grains_of_modules().await;
+        if self.grains.now() != before {
+            self.pillar_or_log().await;
+        }
+    }
+
+    async fn blocking(&self, change: impl FnOnce(&GrainsStore) + Send + 'static) {
         let grains = Arc::clone(&self.grains);
-        let _ = tokio::task::spawn_blocking(move || grains.refresh()).await;
+        let _ = tokio::task::spawn_blocking(move || change(&grains)).await;
     }
 
     /// Asks for the pillar and keeps it.
     ///
     /// # Errors
     /// When the master sends no pillar.
-    pub async fn pillar(&self) -> Result<(), PillarError> {
-        let fresh = self.ask().await?;
-        self.pillar.replace(fresh);
+    pub async fn pillar(&self, clean_cache: bool) -> Result<(), PillarError> {
+        let fresh = self.ask(Wanted::own(&self.opts.config, clean_cache)).await?;
+        match self.pillar.replace(fresh) {
+            Taken::Whole => debug!("the pillar is here"),
+            Taken::KeptLast(n) => warn!("the master could not make {n} parts of the pillar; the last good one stays"),
+            Taken::InPart(n) => warn!("the master could not make {n} parts of the pillar; the rest is taken"),
+        }
         Ok(())
     }
 
     /// As [`Refresh::pillar`]; a failure is logged and the last pillar stays.
     pub async fn pillar_or_log(&self) {
-        match self.pillar().await {
-            Ok(()) => debug!("the pillar is here"),
-            Err(e) => warn!("the last pillar stays: {e}"),
+        if let Err(e) = self.pillar(false).await {
+            warn!("the last pillar stays: {e}");
         }
     }
 
@@ -119,33 +175,52 @@ impl Refresh {
         if grains {
             self.grains().await;
         }
-        if pillar { self.pillar().await } else { Ok(()) }
+        if pillar { self.pillar(false).await } else { Ok(()) }
+    }
+
+    /// Refreshes the pillar for a job; `clean_cache` as in [`Wanted`].
+    ///
+    /// # Errors
+    /// When the master sends no pillar.
+    pub async fn pillar_for_jobs(&self, clean_cache: bool) -> Result<(), PillarError> {
+        let _one_at_a_time = self.turn.lock().await;
+        self.pillar(clean_cache).await
+    }
+
+    /// Has the master know grains that a job changed. A failure is logged; without a master there is nobody to tell.
+    pub async fn tell_grains(&self) {
+        if self.masters.preferred().is_ok() {
+            let _one_at_a_time = self.turn.lock().await;
+            self.pillar_or_log().await;
+        }
     }
 
     /// Asks for a pillar for one job; the pillar that the minion keeps stays.
     ///
     /// # Errors
     /// When the master sends no pillar.
-    pub async fn pillar_for_job(&self) -> Result<Value, PillarError> {
+    pub(crate) async fn pillar_for_job(&self, wanted: Wanted) -> Result<Value, PillarError> {
         let _one_at_a_time = self.turn.lock().await;
-        self.ask().await
+        self.ask(wanted).await
     }
 
-    async fn ask(&self) -> Result<Value, PillarError> {
+    async fn ask(&self, wanted: Wanted) -> Result<Value, PillarError> {
         let channel = self.masters.preferred().map_err(|_| PillarError::NoMaster)?;
-        let written = |name: &str| self.opts.config.value(name).cloned().unwrap_or(Value::Nil);
         let summary = self.summary();
-        let load = map([
+        let mut load = map([
             ("cmd", Value::from("_pillar")),
             ("id", Value::from(&self.opts.id)),
             ("grains", Value::clone(&self.grains.now())),
-            ("saltenv", written(settings::SALTENV.row.name)),
-            ("pillarenv", written(settings::PILLARENV.row.name)),
-            ("pillar_override", empty_map()),
+            ("saltenv", wanted.saltenv),
+            ("pillarenv", wanted.pillarenv),
+            ("pillar_override", wanted.overrides),
             ("extra_minion_data", empty_map()),
             ("ver", Value::from("2")),
             ("sandbox", summary.clone().unwrap_or(Value::Nil)),
         ]);
+        if wanted.clean_cache {
+            load.insert("clean_cache", true);
+        }
         let answer = channel.request_pillar(load).await?;
         *self.told() = summary;
         if matches!(answer, Value::Map(_)) { Ok(answer) } else { Err(PillarError::NoDict) }

@@ -296,6 +296,82 @@ async fn grains_and_pillar_are_made_anew_when_a_job_wants_it() {
     minion.end().await.unwrap();
 }
 
+/// A pillar for one job is asked for with the job's environment and values, and a master that keeps pillars is told when
+/// to make them anew. What the master could not make does not replace what was good.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_master_is_asked_for_the_pillar_that_is_wanted() {
+    let (_dir, mut master, minion) = quiet().await;
+    let mut grants = Grants::default();
+    grants.set_names(Capability::Pillar, Names::Any);
+    let asked = async |op: PillarOp| minion.functions.ask(JID, grants.clone(), HostOp::Pillar(op)).await;
+    let compile = |overrides: Option<Value>, pillarenv: Option<&str>| PillarOp::Compile {
+        pillarenv: pillarenv.map(str::to_owned),
+        saltenv: Some("dev".into()),
+        overrides: overrides.map(|overrides| packed(&overrides).into()),
+    };
+    assert_eq!(asked(compile(Some(map([("a", 1)])), Some("qa"))).await, Ok(map([("role", "test")])));
+    let load = master.expect_request("_pillar").await;
+    assert_eq!((load.get_text("pillarenv"), load.get("saltenv")), (Some("qa"), Some(&Value::Nil)));
+    assert_eq!((load.get("pillar_override"), load.has("clean_cache")), (Some(&map([("a", 1)])), false));
+    assert_eq!(asked(compile(None, None)).await, Ok(map([("role", "test")])));
+    let load = master.expect_request("_pillar").await;
+    assert_eq!((load.get("pillarenv"), load.get("pillar_override")), (Some(&Value::Nil), Some(&empty_map())));
+    assert!(asked(compile(Some(text("no dict")), None)).await.is_err());
+    assert!(master.drain().is_empty(), "what is no dict goes nowhere");
+
+    let refresh = async |clean_cache, timeout_ms| {
+        ask(&minion, HostOp::Modules(ModulesOp::RefreshPillar { clean_cache, timeout_ms })).await
+    };
+    master.script().pillar = map([("role", text("new")), ("_errors", list(["Rendering SLS 'a' failed."]))]);
+    for clean_cache in [false, true] {
+        assert_eq!(refresh(clean_cache, Some(30_000)).await, Ok(Value::from(true)));
+        assert_eq!(master.expect_request("_pillar").await.has("clean_cache"), clean_cache);
+        let kept = map([("role", text("test")), ("_errors", list(["Rendering SLS 'a' failed."]))]);
+        assert_eq!(asked(PillarOp::Items).await, Ok(kept));
+    }
+    master.script().pillar = map([("role", "new")]);
+    assert_eq!(refresh(true, None).await, Ok(Value::from(true)));
+    assert_eq!(asked(PillarOp::Items).await, Ok(map([("role", "new")])));
+    minion.end().await.unwrap();
+}
+
+/// The mine is read with the job's target and written several values at a time.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_mine_is_read_and_written() {
+    let (_dir, mut master, minion) = quiet().await;
+    let asked = async |op: MineOp| minion.functions.ask(JID, Grants::default(), HostOp::Mine(op)).await;
+    let get = |names: &[&str], by_name| MineOp::Get {
+        tgt: packed(&text("web*")).into(),
+        tgt_type: "glob".into(),
+        names: names.iter().map(|name| (*name).to_owned()).collect(),
+        by_name,
+    };
+    for (names, by_name, fun) in
+        [(&["load"][..], false, text("load")), (&["load"], true, list(["load"])), (&["a", "b"], true, list(["a", "b"]))]
+    {
+        assert_eq!(asked(get(names, by_name)).await, Ok(map([("web1", 7)])));
+        let load = master.expect_request("_mine_get").await;
+        assert_eq!(
+            (load.get("fun"), load.get_text("tgt"), load.get_text("id")),
+            (Some(&fun), Some("web*"), Some("m1"))
+        );
+    }
+    let values = vec![("a".to_owned(), packed(&Value::from(1)).into()), ("b".to_owned(), packed(&Value::Nil).into())];
+    assert_eq!(asked(MineOp::PublishAll { values, clear: true }).await, Ok(Value::from(true)));
+    let load = master.expect_request("_mine").await;
+    assert_eq!(
+        (load.get_bool("clear"), load.get("data")),
+        (Some(true), Some(&map([("a", Value::from(1)), ("b", Value::Nil)])))
+    );
+    assert_eq!(asked(MineOp::Flush).await, Ok(Value::from(true)));
+    master.expect_request("_mine_flush").await;
+    for name in ["", "a,b", "a\nb"] {
+        assert!(asked(get(&[name], false)).await.is_err(), "{name:?}");
+    }
+    assert!(master.drain().is_empty());
+    minion.end().await.unwrap();
+}
+
 /// With functions for the mine in the configuration or the pillar, the mine is filled at start and after each interval.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_mine_is_filled_at_start_and_from_time_to_time() {

@@ -23,7 +23,7 @@ use zeroize::Zeroizing;
 use crate::files::write_synced;
 use crate::secret::Secret;
 
-pub use store::{KeyFileAction, KeyFileError, KeyListing, KeyState, KeyStore, KeyStoreError};
+pub use store::{KeyFileAction, KeyFileError, KeyKind, KeyListing, KeyState, KeyStore, KeyStoreError};
 
 /// Why a key operation failed. All decryption failures are the same error on purpose.
 #[derive(Debug, thiserror::Error)]
@@ -314,6 +314,16 @@ impl PublicKey {
         let spki = clean.replace("RSA PUBLIC KEY-----", "PUBLIC KEY-----");
         let key = RsaPublicKey::from_public_key_pem(&spki)
             .or_else(|e| RsaPublicKey::from_pkcs1_pem(&clean).map_err(|_| e))
+            .map_err(|e| KeyError::Parse { kind: "public", why: e.to_string() })?;
+        Self::checked(key)
+    }
+
+    /// Reads SPKI in DER, as TLS sends it.
+    ///
+    /// # Errors
+    /// [`KeyError::Parse`] or [`KeyError::Size`].
+    pub fn from_der(der: &[u8]) -> Result<Self, KeyError> {
+        let key = RsaPublicKey::from_public_key_der(der)
             .map_err(|e| KeyError::Parse { kind: "public", why: e.to_string() })?;
         Self::checked(key)
     }

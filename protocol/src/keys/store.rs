@@ -38,7 +38,7 @@ impl KeyState {
     /// All states in the order in which Salt processes them.
     pub const ALL: [Self; 4] = [Self::Pending, Self::Rejected, Self::Accepted, Self::Denied];
 
-    /// The state's folder, which is also its name in listings.
+    /// The state's folder of minions' keys, which is also its name in listings.
     pub const fn folder(self) -> &'static str {
         match self {
             Self::Accepted => "minions",
@@ -69,6 +69,28 @@ impl KeyState {
             ("all", &Self::ALL),
         ];
         all.into_iter().find(|(prefix, _)| word.starts_with(prefix)).map(|(_, states)| states)
+    }
+}
+
+/// Whose keys a store has. Each kind has folders of its own, so a key that is accepted for one counts for no other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyKind {
+    /// Minions, in Salt's folders.
+    Minions,
+    /// Nodes: salt-api on other hosts.
+    Nodes,
+}
+
+impl KeyKind {
+    /// The folder of the keys in a state, which is also its name in listings.
+    pub const fn folder(self, state: KeyState) -> &'static str {
+        match (self, state) {
+            (Self::Minions, state) => state.folder(),
+            (Self::Nodes, KeyState::Accepted) => "nodes",
+            (Self::Nodes, KeyState::Pending) => "nodes_pre",
+            (Self::Nodes, KeyState::Rejected) => "nodes_rejected",
+            (Self::Nodes, KeyState::Denied) => "nodes_denied",
+        }
     }
 }
 
@@ -147,13 +169,24 @@ pub type KeyListing = Vec<(KeyState, Vec<MinionId>)>;
 #[derive(Debug, Clone)]
 pub struct KeyStore {
     pki_dir: PathBuf,
+    kind: KeyKind,
     owner: Option<u32>,
 }
 
 impl KeyStore {
-    /// The key store in this folder, which need not exist yet.
+    /// The store of minions' keys in this folder, which need not exist yet.
     pub fn new(pki_dir: &Path) -> Self {
-        Self { pki_dir: pki_dir.to_owned(), owner: None }
+        Self::of(KeyKind::Minions, pki_dir)
+    }
+
+    /// The store of keys of a kind in this folder, which need not exist yet.
+    pub fn of(kind: KeyKind, pki_dir: &Path) -> Self {
+        Self { pki_dir: pki_dir.to_owned(), kind, owner: None }
+    }
+
+    /// Whose keys it has.
+    pub const fn kind(&self) -> KeyKind {
+        self.kind
     }
 
     /// Makes this user the owner of new files, if this process is permitted to.
@@ -170,7 +203,7 @@ impl KeyStore {
 
     /// The folder of the keys in a state.
     pub fn folder(&self, state: KeyState) -> PathBuf {
-        self.pki_dir.join(state.folder())
+        self.pki_dir.join(self.kind.folder(state))
     }
 
     /// The file of a key.

@@ -34,6 +34,11 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
         Self { reader, buffer: BytesMut::new(), bytes_max }
     }
 
+    /// Accepts messages of at most this length from now on.
+    pub const fn accept(&mut self, bytes_max: usize) {
+        self.bytes_max = bytes_max;
+    }
+
     /// Waits for the next message; none at the end of the stream. Memory grows with what arrives, not with the length that
     /// is claimed. Cancel-safe.
     ///

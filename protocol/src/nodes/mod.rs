@@ -6,12 +6,21 @@
 //!
 //! A request is an envelope as on 4506 (§7), with the address of the caller that it is for. The master sends an event once, with
 //! the views that may see it: a view is the master's number for callers with the same rights.
+//!
+//! The connection is the socket [`SOCKET`] on the master's host, where the first message is the master's, or TLS to its port for
+//! nodes elsewhere, where the first message is the node's ([`ToMaster::Join`]).
+//!
+//! A master that hangs reads what waits for it when it goes on. So a request says until when it counts, by the master's clock as the
+//! node last heard it: whoever gave it up has given it up.
 
 mod cursor;
 mod frame;
 
+use std::fmt;
 use std::net::IpAddr;
+use std::time::Duration;
 
+use crate::ids::MinionId;
 use crate::msgpack::{self, Limits};
 use crate::secret::Secret;
 use crate::value::{Value, ValueExt as _};
@@ -22,7 +31,11 @@ pub use frame::{FrameReader, frame};
 /// The name of the socket in `sock_dir`.
 pub const SOCKET: &str = "master_api.ipc";
 /// The version of the messages.
-pub const VERSION: u64 = 1;
+pub const VERSION: u64 = 2;
+/// Upper bound on the bytes of a node's first message.
+pub const JOIN_MAX: usize = 1 << 10;
+/// Each side says at least this often that it is there.
+pub const ALIVE_EVERY: Duration = Duration::from_millis(250);
 /// Upper bound on the bytes of a node's message: a request's body has 1 MiB, and its values may take more in MessagePack.
 pub const TO_MASTER_MAX: usize = 8 << 20;
 /// Upper bound on the bytes of a master's message: the result of a runner, and the frame around it.
@@ -44,6 +57,8 @@ pub enum ToMaster {
         id: u64,
         /// The address of the caller.
         address: IpAddr,
+        /// When it has to be read, by the master's clock ([`ToNode::Alive`]); afterwards nobody waits for it.
+        until: u64,
         /// A clear envelope.
         payload: Vec<u8>,
     },
@@ -77,6 +92,15 @@ pub enum ToMaster {
         /// The stream's number.
         id: u64,
     },
+    /// The first message over TLS: who this is. The key is the one that TLS has proved.
+    Join {
+        /// The version of the messages.
+        version: u64,
+        /// The node's name.
+        name: String,
+    },
+    /// The connection is alive.
+    Alive,
 }
 
 /// A message of a master.
@@ -88,9 +112,16 @@ pub enum ToNode {
         version: u64,
         /// The place of the last event.
         at: Cursor,
+        /// The master's clock.
+        now: u64,
     },
     /// The connection is alive.
-    Alive,
+    Alive {
+        /// The master's clock: milliseconds since some time of this start of it.
+        now: u64,
+        /// The largest number of a request or stream that has been read.
+        seen: u64,
+    },
     /// The reply to a request.
     Reply {
         /// The request's number.
@@ -136,6 +167,58 @@ pub enum ToNode {
         /// Whether there is no such token.
         refused: bool,
     },
+    /// A request was read too late, and not looked at.
+    Late {
+        /// The request's number.
+        id: u64,
+    },
+    /// The node may not speak for anybody, and the connection ends.
+    Refused(Refusal),
+}
+
+/// Why a node may not speak for anybody.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// An operator has not accepted its key yet.
+    Pending,
+    /// An operator has rejected its key.
+    Rejected,
+    /// The master knows another key by this name.
+    OtherKey,
+    /// It has as many connections as it may, or all nodes together have.
+    Many,
+    /// The master speaks another version.
+    Version,
+}
+
+impl Refusal {
+    const ALL: [Self; 5] = [Self::Pending, Self::Rejected, Self::OtherKey, Self::Many, Self::Version];
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Pending => "its key waits to be accepted there",
+            Self::Rejected => "its key has been rejected there",
+            Self::OtherKey => "another key is known there by this name",
+            Self::Many => "there are as many connections as there may be",
+            Self::Version => "the master speaks another version",
+        })
+    }
+}
+
+/// Upper bound on the bytes of a node's name.
+const NAME_MAX: usize = 253;
+
+/// Checks the name of a node: letters, digits, and `.`, `_`, `-` between them. It is stricter than a minion's id, because operators copy
+/// it out of logs into commands, and strangers choose it.
+pub fn node_name(text: &str) -> Option<MinionId> {
+    let is_end = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric());
+    let is_good = text.len() <= NAME_MAX
+        && is_end(text.bytes().next())
+        && is_end(text.bytes().next_back())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
+    MinionId::new(text).ok().filter(|_| is_good)
 }
 
 /// A message that is none.
@@ -213,8 +296,8 @@ impl ToMaster {
     pub fn encode(self) -> Vec<u8> {
         let cursor = |cursor: Cursor| Value::from(cursor.to_string());
         match self {
-            Self::Request { id, address, payload } => {
-                encode(0, [id.into(), address.to_string().into(), Value::Binary(payload)])
+            Self::Request { id, address, until, payload } => {
+                encode(0, [id.into(), address.to_string().into(), until.into(), Value::Binary(payload)])
             }
             Self::Forget { id } => encode(1, [id.into()]),
             Self::Watch { id, token, after } => {
@@ -224,6 +307,8 @@ impl ToMaster {
                 encode(3, [id.into(), token.expose().as_str().into(), tag.into(), cursor(after)])
             }
             Self::Close { id } => encode(4, [id.into()]),
+            Self::Join { version, name } => encode(5, [version.into(), name.into()]),
+            Self::Alive => encode(6, []),
         }
     }
 
@@ -233,19 +318,20 @@ impl ToMaster {
     /// When it is none.
     pub fn decode(bytes: &[u8]) -> Result<Self, NoMessage> {
         let (kind, mut fields) = Fields::read(bytes)?;
-        let id = fields.number()?;
         let message = match kind {
             0 => {
-                let address = fields.text()?.parse().map_err(|_| NoMessage)?;
-                Self::Request { id, address, payload: fields.bytes()? }
+                let (id, address) = (fields.number()?, fields.text()?.parse().map_err(|_| NoMessage)?);
+                Self::Request { id, address, until: fields.number()?, payload: fields.bytes()? }
             }
-            1 => Self::Forget { id },
-            2 => Self::Watch { id, token: fields.text()?.into(), after: fields.cursor()? },
+            1 => Self::Forget { id: fields.number()? },
+            2 => Self::Watch { id: fields.number()?, token: fields.text()?.into(), after: fields.cursor()? },
             3 => {
-                let (token, tag) = (fields.text()?.into(), fields.text()?);
+                let (id, token, tag) = (fields.number()?, fields.text()?.into(), fields.text()?);
                 Self::Follow { id, token, tag, after: fields.cursor()?.ok_or(NoMessage)? }
             }
-            4 => Self::Close { id },
+            4 => Self::Close { id: fields.number()? },
+            5 => Self::Join { version: fields.number()?, name: fields.text()? },
+            6 => Self::Alive,
             _ => return Err(NoMessage),
         };
         fields.done(message)
@@ -256,8 +342,8 @@ impl ToNode {
     /// Encodes the message.
     pub fn encode(self) -> Vec<u8> {
         match self {
-            Self::Hello { version, at } => encode(0, [version.into(), at.to_string().into()]),
-            Self::Alive => encode(1, []),
+            Self::Hello { version, at, now } => encode(0, [version.into(), at.to_string().into(), now.into()]),
+            Self::Alive { now, seen } => encode(1, [now.into(), seen.into()]),
             Self::Reply { id, before, payload } => encode(2, [id.into(), before.into(), Value::Binary(payload)]),
             Self::Watching { id, view, seq } => encode(3, [id.into(), view.into(), seq.into()]),
             Self::Event { seq, views, streams, event } => {
@@ -265,6 +351,8 @@ impl ToNode {
             }
             Self::Lost { seq, stream, count } => encode(5, [seq.into(), optional(stream), optional(count)]),
             Self::Ended { id, refused } => encode(6, [id.into(), refused.into()]),
+            Self::Late { id } => encode(7, [id.into()]),
+            Self::Refused(why) => encode(8, [Value::from(why as u8)]),
         }
     }
 
@@ -275,8 +363,11 @@ impl ToNode {
     pub fn decode(bytes: &[u8]) -> Result<Self, NoMessage> {
         let (kind, mut fields) = Fields::read(bytes)?;
         let message = match kind {
-            0 => Self::Hello { version: fields.number()?, at: fields.cursor()?.ok_or(NoMessage)? },
-            1 => Self::Alive,
+            0 => {
+                let (version, at) = (fields.number()?, fields.cursor()?.ok_or(NoMessage)?);
+                Self::Hello { version, at, now: fields.number()? }
+            }
+            1 => Self::Alive { now: fields.number()?, seen: fields.number()? },
             2 => Self::Reply { id: fields.number()?, before: fields.number()?, payload: fields.bytes()? },
             3 => Self::Watching { id: fields.number()?, view: fields.number()?, seq: fields.number()? },
             4 => Self::Event {
@@ -287,6 +378,11 @@ impl ToNode {
             },
             5 => Self::Lost { seq: fields.number()?, stream: fields.optional()?, count: fields.optional()? },
             6 => Self::Ended { id: fields.number()?, refused: fields.next()?.as_bool().ok_or(NoMessage)? },
+            7 => Self::Late { id: fields.number()? },
+            8 => {
+                let why = usize::try_from(fields.number()?).map_err(|_| NoMessage)?;
+                Self::Refused(*Refusal::ALL.get(why).ok_or(NoMessage)?)
+            }
             _ => return Err(NoMessage),
         };
         fields.done(message)
@@ -305,18 +401,21 @@ mod tests {
     fn messages_come_as_they_were_sent() {
         let token = || Secret::new("ab".to_owned());
         for message in [
-            ToMaster::Request { id: 1, address: IpAddr::from([192, 0, 2, 7]), payload: vec![0xff, 0] },
+            ToMaster::Request { id: 1, address: IpAddr::from([192, 0, 2, 7]), until: 3, payload: vec![0xff, 0] },
             ToMaster::Forget { id: 1 },
             ToMaster::Watch { id: 2, token: token(), after: Some(AT) },
             ToMaster::Watch { id: 2, token: token(), after: None },
             ToMaster::Follow { id: 3, token: token(), tag: "salt/job/1".to_owned(), after: AT },
             ToMaster::Close { id: u64::MAX },
+            ToMaster::Join { version: VERSION, name: "api1".to_owned() },
+            ToMaster::Alive,
         ] {
             assert_eq!(ToMaster::decode(&message.clone().encode()), Ok(message));
         }
         for message in [
-            ToNode::Hello { version: VERSION, at: AT },
-            ToNode::Alive,
+            ToNode::Hello { version: VERSION, at: AT, now: 7 },
+            ToNode::Alive { now: 1, seen: u64::MAX },
+            ToNode::Late { id: 3 },
             ToNode::Reply { id: 1, before: 2, payload: vec![0xff] },
             ToNode::Watching { id: 1, view: 2, seq: 3 },
             ToNode::Event { seq: 1, views: vec![2, 3], streams: Vec::new(), event: vec![1] },
@@ -326,13 +425,28 @@ mod tests {
         ] {
             assert_eq!(ToNode::decode(&message.clone().encode()), Ok(message));
         }
+        for why in Refusal::ALL {
+            assert_eq!(ToNode::decode(&ToNode::Refused(why).encode()), Ok(ToNode::Refused(why)));
+        }
+    }
+
+    #[test]
+    fn names_are_for_people_and_shells() {
+        for good in ["api1", "a", "api-1.example.com", "API_2"] {
+            assert_eq!(node_name(good).map(MinionId::into_string).as_deref(), Some(good));
+        }
+        let long = "x".repeat(NAME_MAX + 1);
+        for wrong in ["", "*", "-a", "a*", "a b", "a;b", "$(x)", "a/b", "../x", ".x", "a.", "ä", "a\n", &long] {
+            assert_eq!(node_name(wrong), None, "{wrong}");
+        }
     }
 
     #[test]
     fn what_is_no_message_is_refused() {
         let ended = ToNode::Ended { id: 1, refused: true }.encode();
         assert_eq!(ToMaster::decode(&ended), Err(NoMessage));
-        let request = |address: &str| encode(0, [1.into(), address.into(), Value::Binary(Vec::new())]);
+        let request = |address: &str| encode(0, [1.into(), address.into(), 2.into(), Value::Binary(Vec::new())]);
+        assert_eq!(ToNode::decode(&encode(8, [9.into()])), Err(NoMessage));
         assert!(ToMaster::decode(&request("192.0.2.7")).is_ok());
         for wrong in [request("local"), request(""), encode(4, [1.into(), 2.into()]), encode(9, [1.into()]), vec![0x90]]
         {

@@ -158,7 +158,11 @@ pub(super) struct BlockDef {
 pub(super) struct Template {
     /// Where it is, for messages; None for the one that was given to be rendered.
     pub(super) file: Option<Name>,
+    /// What other templates call it; None for the one that was given to be rendered.
+    pub(super) name: Option<Name>,
     pub(super) source: String,
+    /// About the bytes that it takes.
+    pub(super) size: usize,
     pub(super) body: Vec<Stmt>,
     pub(super) blocks: HashMap<Name, Rc<BlockDef>>,
 }

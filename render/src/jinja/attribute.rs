@@ -53,10 +53,11 @@ fn attribute(interp: &mut Interp, value: &Value, name: &str) -> Option<Value> {
         return namespace.0.get(name);
     }
     if let Some(functions) = cast::<Functions>(value) {
-        return Some(match &functions.module {
-            None => object(Functions { module: Some(name.into()) }),
-            Some(module) => object(Function { name: format!("{module}.{name}").into() }),
-        });
+        return match &functions.module {
+            None if name.contains('.') || !interp.host.has_module(name) => None,
+            None => Some(object(Functions { module: Some(name.into()) })),
+            Some(module) => Some(object(Function { name: format!("{module}.{name}").into() })),
+        };
     }
     if let Some(blocks) = cast::<Blocks>(value) {
         return Some(object(BlockRef { name: name.into(), depth: 0, scope: blocks.0.clone() }));

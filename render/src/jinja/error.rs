@@ -80,10 +80,16 @@ impl JinjaError {
 /// The lines around a line, which has the marker (`salt.utils.stringutils.get_context`).
 fn excerpt(source: &str, line: u32) -> String {
     const AROUND: usize = 5;
+    // a template can be one line of megabytes
+    const LONGEST: usize = 400;
+    let cut = |text: &str| match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}[...]", &text[..end]),
+        None => text.to_owned(),
+    };
     let lines: Vec<&str> = source.lines().collect();
     let line = line as usize;
     if line > lines.len() || line == 0 {
-        return source.to_owned();
+        return cut(source);
     }
     let (start, end) = (line.saturating_sub(AROUND + 1), (line + AROUND).min(lines.len()));
     let mut out = String::from("---\n");
@@ -91,7 +97,7 @@ fn excerpt(source: &str, line: u32) -> String {
         out.push_str("[...]\n");
     }
     for (at, text) in lines.iter().enumerate().take(end).skip(start) {
-        out.push_str(text);
+        out.push_str(&cut(text));
         if at + 1 == line {
             out.push_str("    <======================");
         }

@@ -1,14 +1,28 @@
 //! From a text to tokens, as Jinja's lexer does: delimiters, whitespace control, raw blocks, line statements.
 
 use super::Settings;
-use super::error::Res;
+use super::error::{JinjaError, Res};
 use super::token::{OPERATORS, Tok, Token};
+
+/// Upper bound on the tokens of a template: with what is made of them, each takes some 200 bytes.
+const MAX_TOKENS: usize = 100_000;
 
 /// The tokens of a text. What is wrong is a token too, since Jinja says it only when its parser gets there.
 pub(super) fn tokenize(source: &str, settings: &Settings) -> Res<Vec<Token>> {
-    let mut lexer = Lexer { source, at: 0, line: 1, settings, tokens: Vec::new() };
+    let place = |text: &str| source.find(text).unwrap_or(usize::MAX);
+    let mut delimiters = [
+        (Begin::Comment, settings.comment_start_string.as_str()),
+        (Begin::Block, &settings.block_start_string),
+        (Begin::Variable, &settings.variable_start_string),
+    ]
+    .map(|(kind, text)| (kind, text, place(text)));
+    delimiters.sort_by_key(|(_, text, _)| std::cmp::Reverse(text.len()));
+    let mut lexer = Lexer { source, at: 0, line: 1, settings, tokens: Vec::new(), too_many: false, delimiters };
     if let Err(message) = lexer.root() {
         lexer.push(Tok::Wrong(message));
+    }
+    if lexer.too_many {
+        return Err(JinjaError::limit(format!("the template has more than {MAX_TOKENS} words and signs")));
     }
     lexer.push(Tok::Eof);
     Ok(lexer.tokens)
@@ -29,6 +43,9 @@ struct Lexer<'a> {
     line: u32,
     settings: &'a Settings,
     tokens: Vec<Token>,
+    too_many: bool,
+    /// The delimiters, the longest first, and where each is next.
+    delimiters: [(Begin, &'a str, usize); 3],
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -46,13 +63,21 @@ impl<'a> Lexer<'a> {
     }
 
     fn push(&mut self, kind: Tok) {
+        self.too_many |= self.tokens.len() >= MAX_TOKENS;
+        if self.too_many {
+            // nothing more is read
+            self.at = self.source.len();
+            return;
+        }
         self.tokens.push(Token { line: self.line, kind });
     }
 
     fn advance(&mut self, bytes: usize) {
-        let passed = &self.source[self.at..self.at + bytes];
+        // the end, if too many tokens ended the reading
+        let end = (self.at + bytes).min(self.source.len());
+        let passed = &self.source[self.at..end];
         self.line += passed.bytes().filter(|b| *b == b'\n').count() as u32;
-        self.at += bytes;
+        self.at = end;
     }
 
     fn skip_space(&mut self) {
@@ -61,21 +86,18 @@ impl<'a> Lexer<'a> {
     }
 
     /// The next delimiter: its kind, its place, its length.
-    fn find_begin(&self) -> Option<(Begin, usize, usize)> {
+    fn find_begin(&mut self) -> Option<(Begin, usize, usize)> {
         let rest = self.rest();
         let s = self.settings;
-        let mut delimiters = [
-            (Begin::Comment, s.comment_start_string.as_str()),
-            (Begin::Block, &s.block_start_string),
-            (Begin::Variable, &s.variable_start_string),
-        ];
-        delimiters.sort_by_key(|(_, text)| std::cmp::Reverse(text.len()));
         let mut best: Option<(Begin, usize, usize)> = None;
-        for (kind, text) in delimiters {
-            if let Some(at) = rest.find(text)
-                && best.is_none_or(|(_, other, _)| at < other)
-            {
-                best = Some((kind, at, text.len()));
+        for (kind, text, known) in &mut self.delimiters {
+            // each text is looked through once for each delimiter, not once for each tag
+            if *known < self.at {
+                *known = rest.find(*text).map_or(usize::MAX, |at| self.at + at);
+            }
+            let at = known.saturating_sub(self.at);
+            if *known < usize::MAX && best.is_none_or(|(_, other, _)| at < other) {
+                best = Some((*kind, at, text.len()));
             }
         }
         for (kind, prefix) in

@@ -59,6 +59,12 @@ pub trait Host {
     /// Whether there is an execution function of this name.
     fn has_function(&self, name: &str) -> bool;
 
+    /// Whether there is an execution module of this name (`salt.test`).
+    fn has_module(&self, name: &str) -> bool {
+        let _ = name;
+        true
+    }
+
     /// Calls an execution function.
     ///
     /// # Errors

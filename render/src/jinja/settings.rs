@@ -116,6 +116,6 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { text: 4 << 20, steps: 4_000_000, bytes: 48 << 20, depth: 150, templates: 500 }
+        Self { text: 4 << 20, steps: 4_000_000, bytes: 40 << 20, depth: 150, templates: 500 }
     }
 }

@@ -38,6 +38,7 @@ mod progress;
 mod reach;
 mod rules;
 mod states;
+mod static_grains;
 mod written;
 
 /// Imports for the declarations of capabilities.
@@ -67,6 +68,7 @@ pub use programs::{Host, PROGRAM_FOLDERS, ProcessGrant, Program};
 pub use reach::check_host;
 pub use rules::{NetworkRule, read_rule, rule_text};
 pub use states::Chunk;
+pub use static_grains::WALLS;
 pub use written::{yaml_list, yaml_text};
 
 /// Registers the capabilities: calls the macro `$then` with one row for each, in the order in which owners see them. A
@@ -77,6 +79,7 @@ macro_rules! each_capability {
     ($then:ident) => {
         $then! {
             Grains in grains: Grains(GrainsOp);
+            StaticGrains in static_grains: StaticGrains(StaticGrainsOp);
             Config in config: Config(ConfigOp);
             Modules in modules: Modules(ModulesOp);
             Jobs in jobs: Jobs(JobsOp);

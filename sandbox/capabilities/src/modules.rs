@@ -3,7 +3,8 @@
 use crate::prelude::*;
 
 pub(crate) const DECLARATION: Declaration = Declaration {
-    standard: &[("sys", Standard::All), ("state", Standard::All), ("saltutil", Standard::All)],
+    // `mine.valid` leaves out functions that are not there.
+    standard: &[("sys", Standard::All), ("saltutil", Standard::All), ("mine", Standard::All), ("state", Standard::All)],
     ..Declaration::new(
         "modules",
         "list, describe and refresh modules, have grains and pillar refreshed",
@@ -44,6 +45,13 @@ pub enum ModulesOp {
         /// Whether to request the pillar from the master, with the grains.
         pillar: bool,
     },
+    /// Requests the pillar. Returns whether it was complete in time.
+    RefreshPillar {
+        /// Whether the master compiles it anew if it caches pillars.
+        clean_cache: bool,
+        /// The time to wait. None: as long as the job may take.
+        timeout_ms: Option<u64>,
+    },
 }
 
 impl Operation for ModulesOp {
@@ -51,7 +59,7 @@ impl Operation for ModulesOp {
 
     fn size(&self) -> Size {
         match self {
-            Self::Names | Self::RefreshFacts { .. } => Size::default(),
+            Self::Names | Self::RefreshFacts { .. } | Self::RefreshPillar { .. } => Size::default(),
             Self::Describe { name } | Self::States { name } => Size::names(name.len()),
             Self::Sync { saltenv } => Size::names(Size::list(saltenv.as_deref().unwrap_or_default())),
         }
@@ -59,7 +67,7 @@ impl Operation for ModulesOp {
 
     fn check(self, _: &Asker<'_>, _: &Grants) -> Result<Self, Refusal> {
         match &self {
-            Self::Names | Self::RefreshFacts { .. } => {}
+            Self::Names | Self::RefreshFacts { .. } | Self::RefreshPillar { .. } => {}
             Self::Describe { name } | Self::States { name } => forms::module(name)?,
             Self::Sync { saltenv } => {
                 let environments = saltenv.as_deref().unwrap_or_default();

@@ -25,6 +25,15 @@ pub enum PillarOp {
     Items,
     /// The same for a pillar that the master compiles for this call.
     Fetch,
+    /// The same for an environment or with values of the caller.
+    Compile {
+        /// The environment of the pillar. None: the minion's setting.
+        pillarenv: Option<String>,
+        /// The environment of the file server.
+        saltenv: Option<String>,
+        /// One MessagePack map that the master merges over the pillar.
+        overrides: Option<ByteBuf>,
+    },
     /// Returns the value, nil if there is none.
     Get {
         /// The key, which may lead into nested values.
@@ -40,11 +49,21 @@ impl Operation for PillarOp {
     fn size(&self) -> Size {
         match self {
             Self::Items | Self::Fetch => Size::default(),
+            Self::Compile { pillarenv, saltenv, overrides } => Size {
+                names: Size::optional(pillarenv.as_ref()) + Size::optional(saltenv.as_ref()),
+                content: overrides.as_ref().map_or(0, |overrides| overrides.len()),
+                ..Size::default()
+            },
             Self::Get { key, delimiter } => Size::names(key.len() + Size::optional(delimiter.as_ref())),
         }
     }
 
     fn check(self, _: &Asker<'_>, granted: &Grants) -> Result<Self, Refusal> {
+        if let Self::Compile { pillarenv, saltenv, overrides } = &self {
+            [pillarenv, saltenv].into_iter().flatten().try_for_each(|name| forms::environment(name))?;
+            let bytes = overrides.as_ref().map_or(0, |overrides| overrides.len());
+            forms::size("the values for the pillar", bytes, forms::MAX_DATA)?;
+        }
         let Self::Get { key, delimiter } = &self else { return Ok(self) };
         forms::key(key, delimiter.as_deref())?;
         let parts: Vec<&str> = key.split(delimiter.as_deref().unwrap_or(":")).collect();
@@ -64,7 +83,7 @@ impl Operation for PillarOp {
 
     fn shown(&self) -> Shown {
         match self {
-            Self::Items | Self::Fetch => Shown::Pillar,
+            Self::Items | Self::Fetch | Self::Compile { .. } => Shown::Pillar,
             Self::Get { .. } => Shown::All,
         }
     }

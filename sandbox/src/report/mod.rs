@@ -295,6 +295,20 @@ fn executor(pid: u32, direct: &DirectGrants, walls: &Walls) -> Value {
     ])
 }
 
+/// The walls as a grain: facts about the host, without what changes from start to start.
+pub(crate) fn walls_summary(walls: Option<&Walls>) -> Value {
+    let Some(walls) = walls else { return map([("walls", Value::Map(Vec::new())), ("lacking", texts::<&str>([]))]) };
+    let holds = map([
+        ("user", Value::from(walls.uid != 0)),
+        ("no_new_privs", Value::from(walls.no_new_privs)),
+        ("hidden", Value::from(walls.hidden)),
+        ("seccomp", Value::from(walls.seccomp)),
+        ("landlock", Value::from(walls.landlock)),
+        ("cgroup", Value::from(matches!(walls.cgroup, Cgroup::In(..)))),
+    ]);
+    map([("walls", holds), ("lacking", texts(walls.lacking()))])
+}
+
 fn reaches(direct: &DirectGrants) -> Value {
     let mut grants = Grants::default();
     grants.direct = direct.clone();

@@ -360,6 +360,14 @@ impl Sandbox {
         self.inner.living.all()
     }
 
+    /// Returns the walls around the executor without grants, for the grain `sandbox`: `walls`, a dict of names to what
+    /// holds, and `lacking`, a list of what this host lacks.
+    pub fn walls_summary(&self) -> Value {
+        let plain = self.executor_pid();
+        let walls = self.walls().into_iter().find(|(pid, ..)| Some(*pid) == plain);
+        report::walls_summary(walls.as_ref().map(|(_, _, walls)| walls))
+    }
+
     /// Returns the process id of the executor without grants while it runs. For tests and reports.
     pub fn executor_pid(&self) -> Option<u32> {
         self.inner.executors.plain().map(|link| link.pid)

@@ -95,7 +95,7 @@ fn what_an_entry_cannot_be() {
     bad("jobs: yes please", "jobs: true or false is expected, not \"yes please\"");
     bad(
         "job: true",
-        "job: there is no such grant; there are grains, config, modules, jobs, disks, policy, process, filesystem, network, pillar, \
+        "job: there is no such grant; there are grains, static_grains, config, modules, jobs, disks, policy, process, filesystem, network, pillar, \
          functions, files, events, mine, progress, sha256, signed_by, downgrade, user, limits, max_running and max_queued",
     );
     bad("sha256: 12ab", "sha256: 64 hex digits are expected, in quotes if all of them are decimal");
@@ -154,7 +154,7 @@ fn what_an_entry_cannot_be() {
     bad("max_running: 0", "max_running: a number from 1 to 1000 is expected, not 0");
     bad(
         "\"a\\nb\": 1",
-        "a\\nb: there is no such grant; there are grains, config, modules, jobs, disks, policy, process, filesystem, \
+        "a\\nb: there is no such grant; there are grains, static_grains, config, modules, jobs, disks, policy, process, filesystem, \
          network, pillar, functions, files, events, mine, progress, sha256, signed_by, downgrade, user, limits, max_running and max_queued",
     );
     fails(
@@ -163,7 +163,8 @@ fn what_an_entry_cannot_be() {
     );
     fails(
         "modules: {x.F: {}}",
-        "sandbox:modules:x.F: a function is named as in cmd.run: lower-case letters, digits and _, a letter first",
+        "sandbox:modules:x.F: a function is named as in cmd.run, a state as in file.states.managed: lower-case letters, \
+         digits and _, a letter first",
     );
     let error = Settings::read(&yaml("modules: {../x: {}}")).unwrap_err().to_string();
     assert!(error.starts_with("sandbox:modules:../x:"), "{error}");

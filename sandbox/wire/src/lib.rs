@@ -26,4 +26,4 @@ pub use brine_capabilities::{Chunk, DirectGrants, Directory, HttpRequest, ListKi
 pub use serde_bytes::ByteBuf;
 
 /// The version of this protocol. `Ready` carries it, and the minion refuses an executor with another version.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;

@@ -82,6 +82,10 @@ impl Host for Tree {
         self.functions.contains(name)
     }
 
+    fn has_module(&self, name: &str) -> bool {
+        self.functions.iter().any(|function| function.split('.').next() == Some(name))
+    }
+
     fn call(
         &self,
         _: &str,

@@ -5,6 +5,7 @@ mod files;
 mod keys;
 mod lifetime;
 mod peers;
+mod pillar;
 mod settings;
 mod states;
 mod work;

@@ -13,10 +13,12 @@ pub(crate) enum Answer {
     /// Fetches this file from the master's environment `base` in chunks, compares it with the master's hash, and
     /// returns its size.
     Fetch(String),
+    /// Requests the pillar again, and returns true.
+    Refresh,
 }
 
 /// Evaluates `test.ping`, `test.echo`, `test.version`, `grains.items`, `grains.get`, `saltutil.find_job` (which `salt`
-/// calls while it waits), and `swarm.fetch salt://PATH`.
+/// calls while it waits), `saltutil.refresh_pillar`, and `swarm.fetch salt://PATH`.
 pub(crate) fn call(fun: &str, arg: &[Value], grains: &Value, running: Option<&JobLoad>) -> Answer {
     let first = || arg.first().and_then(ValueExt::text).unwrap_or_default();
     Answer::Value(match fun {
@@ -34,6 +36,7 @@ pub(crate) fn call(fun: &str, arg: &[Value], grains: &Value, running: Option<&Jo
             Some(path) => return Answer::Fetch(path.to_owned()),
             None => return Answer::Failure("swarm.fetch wants salt://PATH".to_owned()),
         },
+        "saltutil.refresh_pillar" => return Answer::Refresh,
         other => return Answer::Failure(format!("'{other}' is not available.")),
     })
 }

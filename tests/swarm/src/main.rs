@@ -15,7 +15,7 @@ use clap::{Args, Parser, Subcommand};
 ///
 /// Each has an id (swarm-00001), an RSA key, an authentication, a session, a subscription and a request connection of its own, over real
 /// sockets; a master, Brine's or Python's, cannot tell them from minions. They answer test.ping, test.echo, test.version, grains.items,
-/// grains.get, saltutil.find_job and swarm.fetch salt://PATH, and run nothing. Grains: os: Swarm, swarm_group: 0 to 9.
+/// grains.get, saltutil.find_job, saltutil.refresh_pillar and swarm.fetch salt://PATH, and run nothing. Grains: os: Swarm, swarm_group: 0 to 9.
 ///
 /// The master has to accept the keys: auto_accept: True there, or salt-key -A. Never aim it at a master that others use.
 #[derive(Debug, Parser)]

@@ -177,6 +177,7 @@ impl Minion {
                 Answer::Value(value) => Ok(value),
                 Answer::Failure(why) => Err(why),
                 Answer::Fetch(path) => self.fetch(link, &path).await.map(Value::from),
+                Answer::Refresh => self.refresh(link).await.map(|()| Value::from(true)),
             };
             codes.push((Value::from(call.fun.as_str()), Value::from(i64::from(result.is_err()))));
             values.push((Value::from(call.fun.as_str()), result.unwrap_or_else(Value::from)));
@@ -212,10 +213,27 @@ impl Minion {
         if !self.shared.plan.pillar {
             return;
         }
-        let id = || Value::from(&self.id);
-        let pillar = map([
+        let started = map([
+            ("cmd", Value::from("_minion_event")),
+            ("id", Value::from(&self.id)),
+            ("tag", Value::from(format!("salt/minion/{}/start", self.id))),
+            ("data", Value::from(format!("Minion {} started", self.id))),
+            ("pretag", Value::Nil),
+        ]);
+        let pillar = self.refresh(link).await;
+        let event = link.request(&started, Session::open_reply).await;
+        for (what, done) in [("pillar", pillar), ("start event", event.map(drop))] {
+            if let Err(error) = done {
+                self.shared.stats.error(&format!("{what}: {error}"));
+            }
+        }
+    }
+
+    /// Requests the pillar. One with `_errors` has failed.
+    async fn refresh(&self, link: &mut Link) -> Result<(), String> {
+        let load = map([
             ("cmd", Value::from("_pillar")),
-            ("id", id()),
+            ("id", Value::from(&self.id)),
             ("grains", Plan::grains(&self.id, self.index)),
             ("saltenv", Value::Nil),
             ("pillarenv", Value::Nil),
@@ -223,21 +241,11 @@ impl Minion {
             ("extra_minion_data", empty_map()),
             ("ver", Value::from("2")),
         ]);
-        let started = map([
-            ("cmd", Value::from("_minion_event")),
-            ("id", id()),
-            ("tag", Value::from(format!("salt/minion/{}/start", self.id))),
-            ("data", Value::from(format!("Minion {} started", self.id))),
-            ("pretag", Value::Nil),
-        ]);
-        for (what, done) in [
-            ("pillar", link.request(&pillar, Session::open_pillar_reply).await),
-            ("start event", link.request(&started, Session::open_reply).await),
-        ] {
-            if let Err(error) = done {
-                self.shared.stats.error(&format!("{what}: {error}"));
-            }
-        }
+        let began = std::time::Instant::now();
+        let pillar = link.request(&load, Session::open_pillar_reply).await?;
+        self.shared.stats.pillar_time.add(began.elapsed());
+        up(&self.shared.stats.pillars);
+        if pillar.has("_errors") { Err("the pillar has errors".to_owned()) } else { Ok(()) }
     }
 
     /// Fetches a file and returns its size.

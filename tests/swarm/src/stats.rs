@@ -21,6 +21,7 @@ macro_rules! counters {
             $(pub(crate) $name: AtomicU64,)*
             pub(crate) auth_time: Times,
             pub(crate) return_time: Times,
+            pub(crate) pillar_time: Times,
             errors: Mutex<BTreeMap<String, u64>>,
         }
 
@@ -79,6 +80,8 @@ counters! {
     requests_unanswered,
     /// Returns that the master acknowledged.
     returns_acknowledged,
+    /// Pillars received.
+    pillars,
     /// Files fetched completely, with the hash that the master announced.
     files_fetched,
     /// Bytes of files fetched.
@@ -103,6 +106,7 @@ impl Stats {
             counts: self.counts(),
             auth: self.auth_time.summary(),
             returns: self.return_time.summary(),
+            pillar: self.pillar_time.summary(),
             errors,
         }
     }
@@ -184,6 +188,8 @@ pub struct Report {
     pub auth: Summary,
     /// Durations from sending a return to its acknowledgement.
     pub returns: Summary,
+    /// Durations from a request for the pillar to the pillar.
+    pub pillar: Summary,
     /// Errors and their numbers.
     pub errors: BTreeMap<String, u64>,
 }
@@ -197,7 +203,7 @@ impl Report {
             self.counts.all().into_iter().map(|(name, count)| (name.to_owned(), count.into())).collect();
         serde_json::json!({
             "minions": self.minions, "elapsed_ms": ms(self.elapsed), "counts": counts,
-            "auth": times(&self.auth), "returns": times(&self.returns), "errors": self.errors,
+            "auth": times(&self.auth), "returns": times(&self.returns), "pillar": times(&self.pillar), "errors": self.errors,
         })
     }
 }
@@ -235,6 +241,9 @@ impl fmt::Display for Report {
             c.requests_unanswered,
             times(&self.returns)
         )?;
+        if c.pillars > 0 {
+            write!(f, "\n  pillars         {} received; {}", c.pillars, times(&self.pillar))?;
+        }
         if c.files_fetched > 0 {
             write!(f, "\n  files           {} fetched, {} MiB", c.files_fetched, c.file_bytes >> 20)?;
         }

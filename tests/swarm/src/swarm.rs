@@ -68,6 +68,7 @@ impl Swarm {
     pub fn forget_times(&self) {
         self.shared.stats.auth_time.clear();
         self.shared.stats.return_time.clear();
+        self.shared.stats.pillar_time.clear();
     }
 
     /// Causes a restart storm: every minion drops its state and restarts now.

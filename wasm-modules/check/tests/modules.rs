@@ -36,17 +36,25 @@ const STANDARD: [(&str, &[&str], usize); 13] = [
         ],
         370_000,
     ),
-    ("grains", &["brine:host/grains", "brine:host/log"], 60_000),
+    ("grains", &["brine:host/grains", "brine:host/log", "brine:host/static-grains"], 160_000),
     (
         "mine",
-        &["brine:host/config", "brine:host/functions", "brine:host/log", "brine:host/mine", "brine:host/pillar"],
-        70_000,
+        &[
+            "brine:host/config",
+            "brine:host/functions",
+            "brine:host/job",
+            "brine:host/log",
+            "brine:host/mine",
+            "brine:host/modules",
+            "brine:host/pillar",
+        ],
+        100_000,
     ),
-    ("pillar", &["brine:host/log", "brine:host/pillar"], 60_000),
+    ("pillar", &["brine:host/config", "brine:host/log", "brine:host/pillar"], 140_000),
     ("saltutil", &["brine:host/jobs", "brine:host/log", "brine:host/modules"], 90_000),
     ("sandbox", &["brine:host/log", "brine:host/policy"], 50_000),
     ("state", &["brine:host/job", "brine:host/jobs", "brine:host/log", "brine:host/states"], 110_000),
-    ("sys", &["brine:host/log", "brine:host/modules"], 90_000),
+    ("sys", &["brine:host/log", "brine:host/modules"], 120_000),
     (
         "test",
         &[
@@ -57,7 +65,7 @@ const STANDARD: [(&str, &[&str], usize); 13] = [
             "wasi:io/poll",
             "wasi:random/random",
         ],
-        190_000,
+        210_000,
     ),
 ];
 

@@ -32,6 +32,21 @@ impl Allowed {
 }
 
 impl Definition {
+    /// What `mine.valid` shows: for an alias the function with its arguments, else the arguments without who may read
+    /// the value.
+    pub(crate) fn shown(self, written: Value) -> Value {
+        let is_alias = self.function != self.name;
+        match written {
+            _ if is_alias => {
+                let kwargs = self.kwargs.into_iter().map(|entry| Value::Dict(vec![entry]));
+                let args: Vec<Value> = self.args.into_iter().chain(kwargs).collect();
+                Value::dict([(self.function.as_str(), args.into())])
+            }
+            Value::Dict(_) => Value::Dict(self.kwargs),
+            other => other,
+        }
+    }
+
     /// Reads a list of arguments that may contain dicts of keyword arguments, a dict of keyword arguments, or nothing.
     pub(crate) fn read(name: String, definition: Value) -> Result<Self, String> {
         let (mut args, mut kwargs) = (Vec::new(), Vec::new());
@@ -60,6 +75,18 @@ impl Definition {
         let (tgt, tgt_type) = (take("allow_tgt"), take("allow_tgt_type"));
         Ok(Self { name, function, args, kwargs, allowed: tgt.map(|tgt| Allowed { tgt, tgt_type }) })
     }
+}
+
+/// The names in a text with commas, each once, and whether the answer is to be by name.
+pub(crate) fn names(text: &str) -> (Vec<String>, bool) {
+    let mut names: Vec<String> = Vec::new();
+    for name in text.split(',') {
+        if !names.iter().any(|known| known == name) {
+            names.push(name.to_owned());
+        }
+    }
+    let by_name = names.len() > 1;
+    (names, by_name)
 }
 
 /// Reads a dict of names to definitions, or a list of names.
@@ -96,6 +123,26 @@ mod tests {
         assert!(Definition::read("alias".into(), Value::dict([("mine_function", 1_i64.into())])).is_err());
         assert_eq!(all(dict(&[("a", "b")])).len(), 1);
         assert_eq!(all(vec!["a", "b"].into()), [("a".into(), Value::None), ("b".into(), Value::None)]);
+    }
+
+    /// As `mine.valid` of 3008.3 answers.
+    #[test]
+    fn what_is_valid_is_shown_as_salt_shows_it() {
+        let shown = |definition: Value| {
+            Definition::read("alias".into(), definition.clone()).unwrap().shown(definition).to_text()
+        };
+        assert_eq!(shown(Value::List(vec!["a".into()])), "['a']");
+        assert_eq!(shown(Value::Dict(Vec::new())), "{}");
+        let alias = vec![
+            Value::dict([("mine_function", "grains.get".into())]),
+            "role".into(),
+            Value::dict([("default", "x".into())]),
+        ];
+        assert_eq!(shown(Value::List(alias)), "{'grains.get': ['role', {'default': 'x'}]}");
+        let allowed = Value::dict([("allow_tgt", "web*".into()), ("key", "role".into())]);
+        assert_eq!(shown(allowed), "{'key': 'role'}");
+        assert_eq!(names("a,b,a"), (vec!["a".into(), "b".into()], true));
+        assert_eq!(names("a"), (vec!["a".into()], false));
     }
 
     #[test]

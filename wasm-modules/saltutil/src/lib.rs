@@ -13,7 +13,7 @@ wit_bindgen::generate!({
 
 mod shapes;
 
-use brine_guest::host::{jobs, modules};
+use brine_guest::host::{jobs, log, modules};
 use brine_guest::{Value, fnmatch};
 use shapes::{KILL, TERM};
 
@@ -30,6 +30,9 @@ macro_rules! sync_nothing {
         })*
     };
 }
+
+/// How long `wait=True` waits if the caller says nothing.
+const WAIT_SECONDS: f64 = 30.0;
 
 struct Module;
 
@@ -79,12 +82,18 @@ impl Guest for Module {
 
     fn sync_grains(
         _saltenv: Option<Data>,
-        _refresh: Option<bool>,
+        refresh: Option<bool>,
         _extmod_whitelist: Option<Data>,
         _extmod_blacklist: Option<Data>,
-        _clean_pillar_cache: Option<bool>,
-    ) -> Vec<String> {
-        Vec::new()
+        clean_pillar_cache: Option<bool>,
+    ) -> Result<Vec<String>, String> {
+        if refresh != Some(false) {
+            modules::refresh_facts(true, false)?;
+            if let Err(why) = modules::refresh_pillar(clean_pillar_cache == Some(true), None) {
+                log::write(log::Level::Warning, &why);
+            }
+        }
+        Ok(Vec::new())
     }
 
     fn sync_pillar(
@@ -114,8 +123,12 @@ impl Guest for Module {
         modules::refresh_facts(true, refresh_pillar.unwrap_or(true)).map(|()| true)
     }
 
-    fn refresh_pillar(_wait: Option<bool>, _timeout: Option<f64>, _clean_cache: Option<bool>) -> Result<bool, String> {
-        modules::refresh_facts(false, true).map(|()| true)
+    fn refresh_pillar(wait: Option<bool>, timeout: Option<f64>, clean_cache: Option<bool>) -> Result<bool, String> {
+        let timeout_ms = (wait == Some(true)).then(|| shapes::milliseconds(timeout.unwrap_or(WAIT_SECONDS)));
+        if !modules::refresh_pillar(clean_cache != Some(false), timeout_ms)? {
+            log::write(log::Level::Warning, "the pillar is not refreshed in time; it will be when the master answers");
+        }
+        Ok(true)
     }
 
     fn pillar_refresh(wait: Option<bool>, timeout: Option<f64>, clean_cache: Option<bool>) -> Result<bool, String> {

@@ -115,6 +115,12 @@ pub(crate) fn signal(text: &str) -> Result<u8, String> {
     }
 }
 
+/// A time for the host.
+pub(crate) fn milliseconds(seconds: f64) -> u64 {
+    // A negative number and NaN are 0, one that is too large is the largest.
+    (seconds * 1000.0) as u64
+}
+
 /// Salt's text for a job that was ended.
 pub(crate) fn ended(jid: &str, pid: Option<i64>, signal: u8) -> String {
     match pid {

@@ -54,6 +54,9 @@ pub struct SaltKeyArgs {
     /// Log nothing, and print no refusal.
     #[arg(short = 'q', long)]
     pub(super) quiet: bool,
+    /// The keys of nodes, salt-api on other hosts (api_port), instead of those of minions.
+    #[arg(long)]
+    pub(super) nodes: bool,
     /// Do not ask before keys are changed.
     #[arg(short = 'y', long)]
     pub(super) yes: bool,
@@ -219,6 +222,14 @@ impl SaltKeyArgs {
     /// The selected action; of several, the first in this order, as in Salt; a listing if there is none.
     pub(super) fn action(&self) -> Result<Action, Failure> {
         let wrong = |what: &str| misuse::<Self>(what);
+        if self.nodes && self.log_in().is_some() {
+            return Err(wrong(
+                "--nodes goes without --auth: only this host's operator decides which salt-api speaks for callers",
+            ));
+        }
+        if self.nodes && (self.gen_keys.is_some() || self.gen_signature) {
+            return Err(wrong("--nodes goes without --gen-keys and --gen-signature"));
+        }
         if self.keysize < MIN_BITS {
             return Err(wrong("The minimum value for keysize is 2048"));
         }

@@ -1,11 +1,11 @@
 //! Completion candidates of `salt-key`: the ids to which an action can apply.
 
 use crate::commandline::{self, Candidates, Line};
-use brine_protocol::keys::KeyState;
+use brine_protocol::keys::{KeyKind, KeyState};
 use clap::{Command, CommandFactory as _};
 
 use super::args::SaltKeyArgs;
-use crate::commands::candidates::ids;
+use crate::commands::candidates::ids_of;
 
 pub(super) fn complete_or_document() {
     let pending: Candidates = |command, line| list_ids(command, line, &[KeyState::Pending]);
@@ -18,6 +18,7 @@ pub(super) fn complete_or_document() {
 }
 
 fn list_ids(command: &Command, line: &Line, statuses: &[KeyState]) -> Vec<String> {
-    let loaded = line.parse::<SaltKeyArgs>(command).and_then(|args| args.config.load().ok());
-    loaded.map(|(_, opts)| ids(&opts, statuses)).unwrap_or_default()
+    let Some(args) = line.parse::<SaltKeyArgs>(command) else { return Vec::new() };
+    let kind = if args.nodes { KeyKind::Nodes } else { KeyKind::Minions };
+    args.config.load().map(|(_, opts)| ids_of(kind, &opts, statuses)).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! `salt-key`: lists the keys of minions and changes their status. It edits `pki_dir` itself, whether a master runs or
+//! `salt-key`: lists the keys of minions, or of nodes, and changes their status. It edits `pki_dir` itself, whether a master runs or
 //! not, and notifies a running master with an event.
 
 mod announce;
@@ -15,7 +15,7 @@ use brine_protocol::config::{Config, settings};
 use brine_protocol::exit;
 use brine_protocol::files;
 use brine_protocol::ids::MinionId;
-use brine_protocol::keys::{self, KeyListing, KeyState, KeyStore, KeyStoreError};
+use brine_protocol::keys::{self, KeyKind, KeyListing, KeyState, KeyStore, KeyStoreError};
 use brine_protocol::text::name;
 use brine_protocol::value::{self, Value, ValueExt};
 
@@ -51,7 +51,8 @@ pub fn run(argv: impl IntoIterator<Item = OsString>) -> Outcome {
         }
     }
     let owner = owner(&args, &opts)?;
-    let store = KeyStore::new(&opts.pki_dir).owned_by(owner);
+    let kind = if args.nodes { KeyKind::Nodes } else { KeyKind::Minions };
+    let store = KeyStore::of(kind, &opts.pki_dir).owned_by(owner);
     let mut command = Command { args: &args, config: &config, opts: &opts, printer, store, owner };
     match action {
         Action::List(which) => command.list(&which),
@@ -92,9 +93,19 @@ fn failed(error: impl Into<KeyStoreError>) -> Failure {
     Failure::new(code, format!("salt-key: {error}"))
 }
 
-/// A listing as a value for outputters.
-fn listing_value(listing: &KeyListing) -> Value {
-    value::map(listing.iter().map(|(status, ids)| (status.folder(), value::list(ids.iter().map(MinionId::as_str)))))
+/// A listing as a value for outputters. Of nodes it has the fingerprints too, which are to be compared before a key is accepted.
+fn listing_value(store: &KeyStore, listing: &KeyListing) -> Value {
+    let finger = |status, id: &MinionId| match store.read(status, id) {
+        Ok(pem) => keys::fingerprint(&pem),
+        Err(error) => error.to_string(),
+    };
+    value::map(listing.iter().map(|(status, ids)| {
+        let shown = match store.kind() {
+            KeyKind::Minions => value::list(ids.iter().map(MinionId::as_str)),
+            KeyKind::Nodes => value::map(ids.iter().map(|id| (id.as_str(), Value::from(finger(*status, id))))),
+        };
+        (store.kind().folder(*status), shown)
+    }))
 }
 
 /// Shows the keys that a glob matches, by state, and asks whether the decision applies to them. Returns false if there
@@ -149,7 +160,7 @@ impl Command<'_> {
     fn list(&mut self, which: &[KeyState]) -> Outcome {
         let listing = self.store.list_all().map_err(failed)?;
         let chosen = listing.into_iter().filter(|(status, _)| which.contains(status)).collect();
-        self.printer.show(&listing_value(&chosen), "key", 0);
+        self.printer.show(&listing_value(&self.store, &chosen), "key", 0);
         Ok(exit::OK)
     }
 
@@ -207,7 +218,7 @@ impl Command<'_> {
                 let text = of(&self.store, status, &id).map_err(failed)?;
                 entries.push((id.into_string(), Value::from(text)));
             }
-            out.push((status.folder(), value::map(entries)));
+            out.push((self.store.kind().folder(status), value::map(entries)));
         }
         Ok(out)
     }
@@ -218,7 +229,7 @@ impl Command<'_> {
         let matched = self.store.matching(globs).map_err(failed)?;
         let matched: KeyListing =
             included.iter().filter_map(|status| matched.iter().find(|(found, _)| found == status).cloned()).collect();
-        if !confirm(self.args, &mut self.printer, decision, globs, &listing_value(&matched))? {
+        if !confirm(self.args, &mut self.printer, decision, globs, &listing_value(&self.store, &matched))? {
             return Ok(exit::OK);
         }
         let done = self.carry_out(decision, &matched);
@@ -227,7 +238,7 @@ impl Command<'_> {
     }
 
     fn carry_out(&mut self, decision: Decision, matched: &KeyListing) -> Outcome {
-        let announcer = Announcer::new(self.opts.push_socket());
+        let announcer = Announcer::new(self.opts.push_socket(), self.store.kind());
         let mut done = Vec::new();
         let mut code = exit::OK;
         block_on(async {
@@ -265,7 +276,8 @@ impl Command<'_> {
             _ => self.state_of(matched)?,
         };
         for id in now.iter().flat_map(|(_, ids)| ids).filter(|id| done.contains(id)) {
-            self.printer.line(&format!("Key for minion {} {}.", name(id.as_str()), decision.past()));
+            let of = if self.args.nodes { "node" } else { "minion" };
+            self.printer.line(&format!("Key for {of} {} {}.", name(id.as_str()), decision.past()));
         }
         Ok(code)
     }
@@ -295,7 +307,8 @@ impl Command<'_> {
     /// The follow-up of a deletion or rejection: the master renews the publish key, which the minions know, and drops
     /// their data.
     fn aftermath(&self, decision: Decision, matched: &KeyListing) {
-        if decision == Decision::Accept {
+        // Nodes know no key of publications, and a connected one is looked at by the master.
+        if decision == Decision::Accept || self.store.kind() == KeyKind::Nodes {
             return;
         }
         let rotate =

@@ -52,6 +52,18 @@ settings! { AREA = "salt-api";
     NETAPI_ENABLE_CLIENTS: Vec<String> = list("netapi_enable_clients", master("[]")).live();
     /// Wait of salt-api for the result of a runner or of the wheel, unless the call has a `timeout` of its own.
     REST_TIMEOUT: Duration = seconds("rest_timeout", master("300"), 1..=86_400).live();
+    /// Port of the master for salt-api on other hosts, whose keys `salt-key --nodes` accepts; 0: none. There: where the master listens.
+    API_LINK_PORT: u16 = port("api_port", master("0"));
+    /// Address that the master binds for that port. Without it: `interface`.
+    API_INTERFACE: String = text("api_interface", master(NONE));
+    /// Of a salt-api on another host: its master's name or address, for `api_port`. Without it: the master on this host.
+    API_MASTER: String = text("api_master", master(NONE));
+    /// Fingerprint of that master's key, as `salt-key -f master.pub` shows it there. Without it, the first key that it shows is trusted.
+    API_MASTER_FINGER: String = text("api_master_finger", master(NONE));
+    /// Name of this salt-api at that master. Without it: the host's name.
+    API_ID: String = text("api_id", master(NONE));
+    /// Folder of this salt-api's key, and of the key of the master that it trusts.
+    API_PKI_DIR: PathBuf = path("api_pki_dir", master("/etc/salt/pki/api"));
     /// Log file of salt-api.
     API_LOGFILE: PathBuf = path("api_logfile", master("/var/log/salt/api"));
     /// File with salt-api's process id.

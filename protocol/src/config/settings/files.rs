@@ -2,13 +2,9 @@
 
 use super::*;
 
-settings! { AREA = "File server, pillar and states";
+settings! { AREA = "File server and states";
     /// Folders of the file server by environment. The first folder that has a file provides it.
     FILE_ROOTS: Folders = folders("file_roots", both("{base: [/srv/salt, /srv/spm/salt]}"))
-        .live_on(Role::Master)
-        .unused_on(Role::Minion);
-    /// Folders of the pillar by environment.
-    PILLAR_ROOTS: Folders = folders("pillar_roots", both("{base: [/srv/pillar, /srv/spm/pillar]}"))
         .live_on(Role::Master)
         .unused_on(Role::Minion);
     // Above, a chunk would not fit into a peer's message limit.

@@ -17,10 +17,24 @@ settings! { AREA = "Minion";
     APPEND_DOMAIN: String = text("append_domain", minion(NONE));
     /// Grains of this host, besides those that the minion finds.
     GRAINS: Value = mapping("grains", minion("{}"));
+    /// Keep the collected grains in `cachedir/grains.cache.p` and start with them while they are young.
+    GRAINS_CACHE: bool = flag("grains_cache", minion("false"));
+    /// Age at which kept grains are collected again.
+    GRAINS_CACHE_EXPIRATION: Duration = seconds("grains_cache_expiration", minion("300"), TIME);
+    /// Time after which the grains are collected again; the master is told if they have changed. 0: only when a job wants it.
+    GRAINS_REFRESH_EVERY: Duration = minutes("grains_refresh_every", minion("0"), MINUTES);
+    /// Merge dicts of the same grain from several sources; without it, the last source's dict replaces the others.
+    GRAINS_DEEP_MERGE: bool = flag("grains_deep_merge", minion("false"));
+    /// Grains that are left out, as globs or regular expressions. Those of the setting `grains` stay.
+    GRAINS_BLACKLIST: Vec<String> = list("grains_blacklist", minion("[]"));
     /// Environment of the file server that modules and files come from; without it, `base`.
     SALTENV: String = text("saltenv", minion("null"));
-    /// Environment of the pillar that the minion asks for.
-    PILLARENV: Value = any("pillarenv", minion("null"));
+    /// Environment of the pillar that the minion asks for; on a master, the one for minions that name none.
+    PILLARENV: Value = any("pillarenv", both("null")).live_on(Role::Master);
+    /// Show values of the pillar as `**********` in what `pillar.items` returns.
+    PILLAR_MASK_OUTPUT: bool = truth("pillar_mask_output", minion("true"));
+    /// Fail `pillar.get` for a key that is not there and has no default.
+    PILLAR_RAISE_ON_MISSING: bool = truth("pillar_raise_on_missing", minion("false"));
     /// `local` makes `salt-call` run without a master.
     FILE_CLIENT: String = text("file_client", minion("remote"));
     /// Tell functions to change nothing and to return what they would change.

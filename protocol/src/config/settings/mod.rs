@@ -147,6 +147,7 @@ mod keys;
 mod limits;
 mod minion;
 mod network;
+mod pillar;
 mod process;
 mod returners;
 mod sandbox;
@@ -161,13 +162,14 @@ pub use keys::*;
 pub use limits::*;
 pub use minion::*;
 pub use network::*;
+pub use pillar::*;
 pub use process::*;
 pub use returners::*;
 pub use sandbox::*;
 pub use unused::*;
 
 /// Every area, in the order of `docs/settings.md`.
-pub const AREAS: [Area; 13] = [
+pub const AREAS: [Area; 14] = [
     process::AREA,
     network::AREA,
     limits::AREA,
@@ -177,6 +179,7 @@ pub const AREAS: [Area; 13] = [
     jobs::AREA,
     returners::AREA,
     files::AREA,
+    pillar::AREA,
     minion::AREA,
     sandbox::AREA,
     commands::AREA,

@@ -87,8 +87,6 @@ settings! { AREA = "Accepted without effect";
     MULTIPROCESSING: Value = any("multiprocessing", minion("true")).unused();
     /// The spool keeps returns until the master has them.
     CACHE_JOBS: Value = any("cache_jobs", minion("false")).unused();
-    /// Grains are never cached.
-    GRAINS_CACHE: Value = any("grains_cache", minion("false")).unused();
     /// A value to read in tests.
     TEST_FOO: Value = any("test.foo", minion("unconfigured")).unused();
     /// Results are always returned to the master.

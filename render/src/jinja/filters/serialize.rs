@@ -1,5 +1,7 @@
 //! YAML, JSON, Python.
 
+use std::collections::HashSet;
+
 use super::super::error::{JinjaError, Res};
 use super::super::interp::{Interp, Passed};
 use super::super::json;
@@ -22,18 +24,23 @@ pub(super) const NAMES: [&str; 12] = [
     "pprint",
 ];
 
-/// The messages of all that is undefined in a value.
-fn undefined_in(value: &Value, found: &mut Vec<String>, depth: usize) {
+/// The messages of all that is undefined in a value. What is shared is looked at once.
+fn undefined_in(value: &Value, found: &mut Vec<String>, seen: &mut HashSet<usize>, depth: usize) {
     if depth > MAX_DEPTH || found.len() > 20 {
+        return;
+    }
+    if matches!(value, Value::List(_) | Value::Tuple(_) | Value::Dict(_))
+        && !value.address().is_some_and(|at| seen.insert(at))
+    {
         return;
     }
     if let Some(undefined) = cast::<Undefined>(value) {
         found.push(undefined.message.clone());
     }
     match value {
-        Value::List(list) => list.borrow().iter().for_each(|item| undefined_in(item, found, depth + 1)),
-        Value::Tuple(items) => items.iter().for_each(|item| undefined_in(item, found, depth + 1)),
-        Value::Dict(dict) => dict.borrow().values().for_each(|item| undefined_in(item, found, depth + 1)),
+        Value::List(list) => list.borrow().iter().for_each(|item| undefined_in(item, found, seen, depth + 1)),
+        Value::Tuple(items) => items.iter().for_each(|item| undefined_in(item, found, seen, depth + 1)),
+        Value::Dict(dict) => dict.borrow().values().for_each(|item| undefined_in(item, found, seen, depth + 1)),
         _ => {}
     }
 }
@@ -41,7 +48,7 @@ fn undefined_in(value: &Value, found: &mut Vec<String>, depth: usize) {
 pub(super) fn apply(interp: &mut Interp, name: &str, value: &Value, passed: &Passed) -> Res<Value> {
     if !name.starts_with("yaml_") && name != "pprint" {
         let mut missing = Vec::new();
-        undefined_in(value, &mut missing, 0);
+        undefined_in(value, &mut missing, &mut HashSet::new(), 0);
         if !missing.is_empty() {
             return Ok(Undefined::value(missing.join("\n")));
         }

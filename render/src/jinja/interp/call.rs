@@ -1,5 +1,6 @@
 //! Calls: arguments, and whatever can be called.
 
+use std::collections::HashSet;
 use std::rc::Rc;
 
 use super::super::ast::{Args, Name};
@@ -83,8 +84,10 @@ impl Interp<'_> {
             return methods::call(self, &method.receiver, method.name, passed);
         }
         if let Some(function) = cast::<Function>(callee) {
-            let result = self.host.call(&function.name, passed.positional, passed.keyword);
-            return result.map_err(Into::into);
+            let value = self.host.call(&function.name, passed.positional, passed.keyword)?;
+            let made = weight(&value, self.bytes);
+            self.charge(made)?;
+            return Ok(value);
         }
         if let Some(called) = cast::<Macro>(callee) {
             return self.deeper(|interp| interp.call_macro(called, passed));
@@ -107,4 +110,30 @@ impl Interp<'_> {
         let _ = cast::<Cycler>(callee);
         Err(JinjaError::python(format!("'{}' object is not callable", callee.type_name())))
     }
+}
+
+/// About the bytes that a value takes, as far as they are not more than a bound. What is shared counts once.
+fn weight(value: &Value, most: usize) -> usize {
+    const EACH: usize = 48;
+    let (mut bytes, mut seen, mut pile) = (0usize, HashSet::new(), vec![value.clone()]);
+    while let Some(value) = pile.pop() {
+        bytes += EACH;
+        if bytes > most {
+            break;
+        }
+        match &value {
+            Value::Str(text) => bytes += text.len(),
+            Value::Bytes(data) => bytes += data.len(),
+            Value::List(_) | Value::Dict(_) | Value::Tuple(_) if !value.address().is_none_or(|at| seen.insert(at)) => {}
+            Value::List(list) => pile.extend(list.borrow().iter().cloned()),
+            Value::Tuple(items) => pile.extend(items.iter().cloned()),
+            Value::Dict(dict) => {
+                let dict = dict.borrow();
+                bytes += dict.keys().map(|key| EACH + key.as_str().map_or(0, str::len)).sum::<usize>();
+                pile.extend(dict.values().cloned());
+            }
+            _ => {}
+        }
+    }
+    bytes
 }

@@ -171,14 +171,14 @@ impl Interp<'_> {
                 self.exec_all(body, &inner, out).map(|_| ())
             }
             StmtKind::Macro(def) => {
-                let made = self.make_macro(def, scope);
+                let made = self.make_macro(def, scope)?;
                 if let Some(name) = &def.name {
                     scope.set(name, made);
                 }
                 Ok(())
             }
             StmtKind::CallBlock(def, call) => {
-                let caller = self.make_macro(def, scope);
+                let caller = self.make_macro(def, scope)?;
                 let super::super::ast::ExprKind::Call(callee, args) = &call.kind else { return Ok(()) };
                 let callee = self.eval(callee, scope)?;
                 let mut passed = self.eval_args(args, scope)?;
@@ -191,7 +191,7 @@ impl Interp<'_> {
             }
             StmtKind::Do(expr) => self.eval(expr, scope).map(|_| ()),
             StmtKind::Load(filter, target, def) => {
-                let body = self.make_macro(def, scope);
+                let body = self.make_macro(def, scope)?;
                 let text = self.call_in(&body, Passed::default(), Some(scope))?;
                 let value = filters::apply(self, filter, &text, Passed::default(), Some(scope))?;
                 self.assign(target, value, scope)
@@ -217,7 +217,7 @@ impl Interp<'_> {
             }
             StmtKind::FromImport { template, names, context } => {
                 let name = self.eval(template, scope)?;
-                self.import_names(&name, names, *context, scope)
+                self.import_names(&name, names, *context, stmt.line, scope)
             }
             StmtKind::Extends(_) => Err(JinjaError::template("extends inside of another statement is not supported")),
             _ => Ok(()),

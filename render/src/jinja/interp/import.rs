@@ -28,8 +28,16 @@ impl Interp<'_> {
         let source = self.host.load(&path).map_err(JinjaError::python)?;
         let Some(source) = source else { return Err(JinjaError::new(ErrorKind::NotFound, name)) };
         self.set_place(name, &path);
-        self.charge(source.text.len() * 4)?;
-        let parsed = parser::parse(&source.text, Some(source.path.as_str().into()), self.settings)?;
+        if source.text.len() > self.limits.text {
+            return Err(JinjaError::limit(format!("{name} has more than {} bytes", self.limits.text)));
+        }
+        self.charge(source.text.len())?;
+        self.take_steps(source.text.len())?;
+        let mut parsed = parser::parse(&source.text, Some(source.path.as_str().into()), self.settings)?;
+        if let Some(parsed) = Rc::get_mut(&mut parsed) {
+            parsed.name = Some(name.into());
+        }
+        self.charge(parsed.size)?;
         self.templates.insert(name.to_owned(), parsed.clone());
         Ok(parsed)
     }
@@ -148,15 +156,17 @@ impl Interp<'_> {
         name: &Value,
         names: &[(Name, Name)],
         context: bool,
+        line: u32,
         scope: &Rc<Scope>,
     ) -> Res<()> {
         let module = self.import(name, context, scope)?;
-        let shown = name.as_str().unwrap_or_default();
+        let shown = name.short_repr();
+        let within = self.template.name.as_deref().map(|name| format!(" in {}", Value::str(name).short_repr()));
+        let place = format!("line {line}{}", within.unwrap_or_default());
         for (name, alias) in names {
             let value = module.values.get(name).cloned().unwrap_or_else(|| {
                 Undefined::value(format!(
-                    "the template '{}' (imported on line LINE in TEMPLATE) does not export the requested name '{name}'",
-                    if module.name.is_empty() { shown } else { &module.name }
+                    "the template {shown} (imported on {place}) does not export the requested name '{name}'"
                 ))
             });
             scope.set(alias, value);

@@ -10,16 +10,18 @@ use super::{Interp, Passed};
 use crate::value::{Dict, Key, Value};
 
 impl Interp<'_> {
-    pub(super) fn make_macro(&mut self, def: &Rc<MacroDef>, scope: &Rc<Scope>) -> Value {
+    pub(super) fn make_macro(&mut self, def: &Rc<MacroDef>, scope: &Rc<Scope>) -> Res<Value> {
+        // the scope stays until the end of the render
+        self.charge(1000)?;
         if !self.closures.iter().rev().take(8).any(|known| Rc::ptr_eq(known, scope)) {
             self.closures.push(scope.clone());
         }
-        object(Macro {
+        Ok(object(Macro {
             name: def.name.clone(),
             def: def.clone(),
             scope: scope.clone(),
             template: self.template.clone(),
-        })
+        }))
     }
 
     pub(super) fn call_macro(&mut self, called: &Macro, mut passed: Passed) -> Res<Value> {

@@ -21,6 +21,7 @@ const MAX_NESTING: usize = 60;
 pub(super) fn parse(source: &str, file: Option<Name>, settings: &Settings) -> Res<Rc<Template>> {
     let source = lexer::normalize(source, settings);
     let tokens = lexer::tokenize(&source, settings)?;
+    let size = source.len() * 2 + tokens.len() * 200;
     let mut parser = Parser {
         tokens,
         at: 0,
@@ -38,7 +39,7 @@ pub(super) fn parse(source: &str, file: Option<Name>, settings: &Settings) -> Re
         None => Ok(body),
     });
     match body {
-        Ok(body) => Ok(Rc::new(Template { file, source, body, blocks: parser.blocks })),
+        Ok(body) => Ok(Rc::new(Template { file, name: None, source, size, body, blocks: parser.blocks })),
         Err(error) => Err(error.locate(file.as_ref(), 1, &source)),
     }
 }

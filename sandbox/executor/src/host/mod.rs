@@ -25,6 +25,7 @@ pub mod process;
 pub mod progress;
 pub mod sockets;
 pub mod states;
+pub mod static_grains;
 pub mod wasi;
 
 use wasmtime::component::Linker;
@@ -56,6 +57,7 @@ pub mod bindings {
                 import brine:host/log@1.0.0;
                 import brine:host/job@1.0.0;
                 import brine:host/grains@1.0.0;
+                import brine:host/static-grains@1.0.0;
                 import brine:host/config@1.0.0;
                 import brine:host/modules@1.0.0;
                 import brine:host/jobs@1.0.0;

@@ -95,4 +95,16 @@ impl wit::Host for Guest {
             Err(error) => Ok(Err(error)),
         }
     }
+
+    async fn refresh_pillar(
+        &mut self,
+        clean_cache: bool,
+        timeout_ms: Option<u64>,
+    ) -> wasmtime::Result<Result<bool, String>> {
+        let what = "modules.refresh-pillar";
+        match self.ask(what, HostOp::Modules(ModulesOp::RefreshPillar { clean_cache, timeout_ms })).await? {
+            Ok(value) => Ok(Ok(super::truth(what, &value)?)),
+            Err(error) => Ok(Err(error)),
+        }
+    }
 }

@@ -1,11 +1,12 @@
 //! `brine:host/pillar`: the granted keys of this minion's pillar, from the broker.
 
-use brine_sandbox_wire::{HostOp, PillarOp};
+use brine_sandbox_wire::{ByteBuf, HostOp, PillarOp};
 use wasmtime::component::HasSelf;
 
 use super::Links;
-use super::bindings::brine::host::pillar::{Data, Host, add_to_linker};
+use super::bindings::brine::host::pillar::{Data, Host, Wanted, add_to_linker};
 use crate::guest::Guest;
+use crate::value::msgpack;
 
 pub(super) const LINKS: Links =
     &[("brine:host/pillar", |linker| add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest))];
@@ -22,6 +23,21 @@ impl Host for Guest {
     async fn fetch(&mut self) -> wasmtime::Result<Result<Data, String>> {
         let what = "pillar.fetch";
         Ok(match self.ask(what, HostOp::Pillar(PillarOp::Fetch)).await? {
+            Ok(value) => Ok(super::data(what, value)?),
+            Err(error) => Err(error),
+        })
+    }
+
+    async fn compile(&mut self, wanted: Wanted) -> wasmtime::Result<Result<Data, String>> {
+        let what = "pillar.compile";
+        let Wanted { pillarenv, saltenv, overrides } = wanted;
+        if let Some(overrides) = &overrides
+            && let Err(error) = msgpack::map(&overrides.msgpack)
+        {
+            return Ok(Err(format!("values for the pillar are a dict with text for keys: {error}")));
+        }
+        let overrides = overrides.map(|overrides| ByteBuf::from(overrides.msgpack));
+        Ok(match self.ask(what, HostOp::Pillar(PillarOp::Compile { pillarenv, saltenv, overrides })).await? {
             Ok(value) => Ok(super::data(what, value)?),
             Err(error) => Err(error),
         })

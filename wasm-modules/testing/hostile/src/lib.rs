@@ -15,7 +15,7 @@ use brine::host::http::Request;
 use brine::host::process::Command;
 use brine::host::{
     config, disks, events, files as salt_files, functions, grains, http, job, jobs, log, metadata, mine, modules,
-    pillar, process,
+    pillar, process, static_grains,
 };
 use brine_guest::Value;
 use wasi::clocks::monotonic_clock::subscribe_duration;
@@ -163,6 +163,41 @@ impl Guest for Module {
             Some(key) => Ok(pillar::get(&key, delimiter.as_deref())?.unwrap_or_else(|| data(Value::None))),
             None => pillar::items(),
         }
+    }
+
+    fn grains(grains: Option<Data>) -> Result<Data, String> {
+        let host = grains.map(|grains| grains.value()).transpose()?.unwrap_or_default();
+        let attack = grains::get("attack", None).map(|attack| attack.value()).transpose()?.unwrap_or_default();
+        let one = |name: &str, value: Value| Ok(data(Value::dict([(name, value)])));
+        match attack.text().unwrap_or_default() {
+            "" => one("found", host.get("id").cloned().unwrap_or_default()),
+            "large" => one("large", "x".repeat(3 << 20).into()),
+            "huge" => one("huge", "x".repeat(4 << 20).into()),
+            "deep" => Ok(Data { msgpack: [vec![0x81, 0xa1, b'a'], vec![0x91; 10_000], vec![1]].concat() }),
+            "deeper" => one("deeper", (0..20).fold(Value::Int(1), |inner, _| vec![inner].into())),
+            "forever" => loop {
+                core::hint::spin_loop();
+            },
+            "asleep" => {
+                subscribe_duration(3_600_000_000_000).block();
+                one("asleep", Value::None)
+            }
+            "names" => one("a\nb", 1_i64.into()),
+            "forged" => one("sandbox", "none".into()),
+            "list" => Ok(data(vec!["os"].into())),
+            "again" => {
+                modules::refresh_facts(true, false)?;
+                one("again", true.into())
+            }
+            "os" => one("os", "Hostile".into()),
+            "trap" => panic!("as it was told"),
+            other => Err(format!("no attack {other}")),
+        }
+    }
+
+    fn set_grain(name: String, value: Option<String>) -> Done {
+        let value = value.map(|value| data(value.into()));
+        static_grains::write(&[(name, value)], true).map(|()| "written".into())
     }
 
     fn fire(tag: String) -> Done {

@@ -70,7 +70,7 @@ fn trusting(names: &[(&'static str, &str)]) -> Http {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(AUTHORITY.as_bytes()).unwrap()).unwrap();
     let mut http = http(names).0;
-    http.tls.roots = Some(roots);
+    http.tls = Tls::with_roots(roots);
     http
 }
 

@@ -1,25 +1,23 @@
 //! One HTTP request and its response on a connection of its own.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use brine_sandbox::{Caller, HostError};
 use futures_util::future::{Either, select};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
-use hyper::{Request, Response, header};
+use hyper::{HeaderMap, Method, Response, StatusCode, header};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-use super::{Answer, Hop, Http};
-use crate::broker::network;
+use crate::{Tls, Url};
 
 /// Upper bound on the addresses tried for one name.
 const MAX_ATTEMPTS: usize = 4;
@@ -33,51 +31,79 @@ const MAX_HEAD: usize = 64 << 10;
 const MAX_INFORMATIONAL: usize = 16;
 const MAX_INFORMATIONAL_BYTES: usize = MAX_HEAD;
 
-impl Http {
-    pub(super) async fn exchange(&self, caller: &Caller, hop: &Hop, max_body: u64) -> Result<Answer, HostError> {
-        let url = &hop.url;
-        let addresses = network::addresses(&*self.resolver, caller, &url.host, Some(url.port)).await?;
-        let failed = HostError::Failed;
-        let mut why = String::new();
-        let mut connected = None;
-        for address in addresses.into_iter().take(MAX_ATTEMPTS) {
-            match tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(SocketAddr::new(address, url.port))).await {
-                Ok(Ok(stream)) => {
-                    connected = Some(stream);
-                    break;
-                }
-                Ok(Err(e)) => why = format!("cannot connect to {address}: {e}"),
-                Err(_) => why = format!("cannot connect to {address}: no answer within {CONNECT_TIMEOUT:?}"),
+/// A request. It does not print: headers and body may hold secrets.
+pub struct Request {
+    /// The method.
+    pub method: Method,
+    /// Where it goes.
+    pub url: Url,
+    /// Headers by [`crate::headers`].
+    pub headers: HeaderMap,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+/// A response.
+pub struct Answer {
+    /// The status.
+    pub status: StatusCode,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The body, complete.
+    pub body: Vec<u8>,
+}
+
+/// Sends a request to the first of these addresses that answers, and reads the response. A body of more than
+/// `max_body` bytes is an error. The connection ends with the future.
+///
+/// # Errors
+/// One line.
+pub async fn exchange(
+    tls: &Tls,
+    addresses: impl IntoIterator<Item = IpAddr>,
+    request: &Request,
+    max_body: u64,
+) -> Result<Answer, String> {
+    let url = &request.url;
+    let mut why = String::from("there is no address");
+    let mut connected = None;
+    for address in addresses.into_iter().take(MAX_ATTEMPTS) {
+        match tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(SocketAddr::new(address, url.port))).await {
+            Ok(Ok(stream)) => {
+                connected = Some(stream);
+                break;
             }
+            Ok(Err(e)) => why = format!("cannot connect to {address}: {e}"),
+            Err(_) => why = format!("cannot connect to {address}: no answer within {CONNECT_TIMEOUT:?}"),
         }
-        let Some(stream) = connected else { return Err(failed(why)) };
-        let _ = stream.set_nodelay(true);
-        if !url.https {
-            return converse(stream, hop, max_body).await.map_err(failed);
-        }
-        let name = ServerName::try_from(url.host.clone()).map_err(|_| failed("it is no name for TLS".to_owned()))?;
-        let connector = self.tls.connector().await.map_err(failed)?;
-        let stream = connector.connect(name, stream).await.map_err(|e| failed(format!("TLS failed: {e}")))?;
-        converse(stream, hop, max_body).await.map_err(failed)
     }
+    let Some(stream) = connected else { return Err(why) };
+    let _ = stream.set_nodelay(true);
+    if !url.https {
+        return converse(stream, request, max_body).await;
+    }
+    let name = ServerName::try_from(url.host.clone()).map_err(|_| "it is no name for TLS".to_owned())?;
+    let connector = tls.connector().await?;
+    let stream = connector.connect(name, stream).await.map_err(|e| format!("TLS failed: {e}"))?;
+    converse(stream, request, max_body).await
 }
 
 async fn converse(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send,
-    hop: &Hop,
+    asked: &Request,
     max_body: u64,
 ) -> Result<Answer, String> {
     let mut builder = http1::Builder::new();
     builder.max_headers(MAX_ANSWER_HEADERS).max_buf_size(MAX_HEAD);
     let (mut sender, connection) = builder.handshake(TokioIo::new(stream)).await.map_err(|e| e.to_string())?;
-    let mut request = Request::builder().method(hop.method.clone()).uri(&hop.url.path);
+    let mut request = hyper::Request::builder().method(asked.method.clone()).uri(&asked.url.path);
     if let Some(headers) = request.headers_mut() {
-        headers.clone_from(&hop.headers);
+        headers.clone_from(&asked.headers);
     }
     let mut request = request
-        .header(header::HOST, hop.url.authority())
+        .header(header::HOST, asked.url.authority())
         .header(header::CONNECTION, "close")
-        .body(Full::new(Bytes::copy_from_slice(&hop.body)))
+        .body(Full::new(Bytes::copy_from_slice(&asked.body)))
         .map_err(|e| e.to_string())?;
     let preliminaries = Arc::new(Preliminaries::default());
     let count = Arc::clone(&preliminaries);

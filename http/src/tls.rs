@@ -1,4 +1,4 @@
-//! TLS for modules' requests. Certificates are always verified against this host's trusted roots.
+//! TLS. Certificates are always verified against this host's trusted roots.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -12,14 +12,19 @@ const FRESH: Duration = Duration::from_secs(3600);
 
 /// TLS connections that trust the system's roots.
 #[derive(Default)]
-pub(super) struct Tls {
+pub struct Tls {
     now: Mutex<Option<(Instant, Arc<ClientConfig>)>>,
-    #[cfg(test)]
-    pub(super) roots: Option<RootCertStore>,
+    /// Instead of the system's.
+    roots: Option<RootCertStore>,
 }
 
 impl Tls {
-    pub(super) async fn connector(&self) -> Result<TlsConnector, String> {
+    /// Connections that trust these roots alone.
+    pub fn with_roots(roots: RootCertStore) -> Self {
+        Self { now: Mutex::default(), roots: Some(roots) }
+    }
+
+    pub(crate) async fn connector(&self) -> Result<TlsConnector, String> {
         let now = self.now.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some((_, config)) = now.filter(|(since, _)| since.elapsed() < FRESH) {
             return Ok(config.into());
@@ -36,7 +41,6 @@ impl Tls {
     }
 
     async fn roots(&self) -> Result<RootCertStore, String> {
-        #[cfg(test)]
         if let Some(roots) = &self.roots {
             return Ok(roots.clone());
         }

@@ -1,4 +1,4 @@
-//! A master on this host, over the socket that it has for salt-api.
+//! A master, over its socket on this host or its port on another one.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -10,6 +10,8 @@ use brine_protocol::nodes::Cursor;
 use brine_protocol::value::{Value, ValueExt as _, map};
 
 use super::connection::Connection;
+use super::remote::Remote;
+use super::route::Route;
 use super::{Answer, Caller, Follow, Link, LinkError, Watch};
 
 /// Time for a reply that the master gives at once.
@@ -23,15 +25,21 @@ const HOOKS: &str = "salt/netapi/hook";
 
 /// The link.
 #[derive(Debug)]
-pub struct LocalLink {
+pub struct MasterLink {
     opts: ClientOpts,
     connection: Connection,
 }
 
-impl LocalLink {
-    /// Connects. The master may come later.
-    pub fn new(opts: ClientOpts) -> Self {
-        let connection = Connection::keep(opts.api_socket());
+impl MasterLink {
+    /// Connects to the master on this host. It may come later.
+    pub fn local(opts: ClientOpts) -> Self {
+        let connection = Connection::keep(Route::Local(opts.api_socket()));
+        Self { opts, connection }
+    }
+
+    /// Connects to a master on another host. It may come later.
+    pub fn remote(opts: ClientOpts, remote: Remote) -> Self {
+        let connection = Connection::keep(Route::Remote(Box::new(remote)));
         Self { opts, connection }
     }
 
@@ -61,7 +69,7 @@ fn with_token(cmd: &str, caller: &Caller) -> Value {
     map([("cmd", cmd), ("token", caller.token.secret().expose())])
 }
 
-impl Link for LocalLink {
+impl Link for MasterLink {
     fn is_up(&self) -> bool {
         self.connection.is_up()
     }

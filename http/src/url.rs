@@ -10,26 +10,31 @@ const MAX_URL: usize = 8 << 10;
 
 /// A URL with everything that a connection needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Url {
-    pub(super) https: bool,
+pub struct Url {
+    /// Whether the connection is encrypted.
+    pub https: bool,
     /// A host name in lower case without a trailing dot, or an address without brackets.
-    pub(super) host: String,
-    pub(super) port: u16,
+    pub host: String,
+    /// The port, also where the scheme implies it.
+    pub port: u16,
     /// The path from the first slash, with the query and without the fragment.
-    pub(super) path: String,
+    pub path: String,
 }
 
 /// Scheme, host and port. Credentials belong to one origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Origin {
+pub struct Origin {
     https: bool,
     host: String,
     port: u16,
 }
 
 impl Url {
-    /// Parses a URL. The error is one line and does not repeat the URL, which may hold credentials.
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
+    /// Parses a URL.
+    ///
+    /// # Errors
+    /// One line, which does not repeat the URL: it may hold credentials.
+    pub fn parse(text: &str) -> Result<Self, String> {
         let no = |why: &str| format!("the URL {why}");
         if text.len() > MAX_URL {
             return Err(no("is too long"));
@@ -62,7 +67,10 @@ impl Url {
     }
 
     /// Resolves a `Location` header against this URL (RFC 3986, 5.2).
-    pub(super) fn join(&self, location: &str) -> Result<Self, String> {
+    ///
+    /// # Errors
+    /// As [`Url::parse`].
+    pub fn join(&self, location: &str) -> Result<Self, String> {
         let location = location.split('#').next().unwrap_or_default();
         let scheme_end = location.find(|c: char| !c.is_ascii_alphanumeric() && !"+-.".contains(c));
         if scheme_end.is_some_and(|at| at > 0 && location[at..].starts_with(':')) {
@@ -84,12 +92,13 @@ impl Url {
         Self::parse(&format!("{}{path}", self.origin()))
     }
 
-    pub(super) fn origin(&self) -> Origin {
+    /// Scheme, host and port.
+    pub fn origin(&self) -> Origin {
         Origin { https: self.https, host: self.host.clone(), port: self.port }
     }
 
     /// The value of the `Host` header.
-    pub(super) fn authority(&self) -> String {
+    pub fn authority(&self) -> String {
         self.origin().authority()
     }
 
