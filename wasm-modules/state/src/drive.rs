@@ -55,7 +55,9 @@ impl<'a> Drive<'a> {
                     Answer::Result(result, duration)
                 }
                 Step::Start { call, after } => {
-                    self.parallel.later.push((self.clock.milliseconds().saturating_add(after.saturating_mul(1000)), call));
+                    self.parallel
+                        .later
+                        .push((self.clock.milliseconds().saturating_add(after.saturating_mul(1000)), call));
                     self.start_due()?;
                     Answer::Done
                 }
@@ -95,8 +97,9 @@ impl<'a> Drive<'a> {
 
     fn chunk(&mut self, call: &Call) -> Result<Chunk, String> {
         let of = |name: &str| call.low.get(name).map(|value| text(&value));
-        let number = self.number;
-        self.number = self.number.saturating_add(1);
+        // After the results so far, some of which no state module made.
+        let number = self.number.max(u32::try_from(self.kept).unwrap_or(u32::MAX));
+        self.number = number.saturating_add(1);
         Ok(Chunk {
             state: call.function.clone(),
             tag: call.tag.clone(),
@@ -186,9 +189,9 @@ impl<'a> Drive<'a> {
             Check::Exist(paths) => {
                 for path in &paths {
                     let there = |function: &str| world::call(function, &[path.as_str().into()], &[]);
-                    match there("file.file_exists").and_then(|is_file| {
-                        if is_file.truthy() { Ok(is_file) } else { there("file.directory_exists") }
-                    }) {
+                    match there("file.file_exists")
+                        .and_then(|is_file| if is_file.truthy() { Ok(is_file) } else { there("file.directory_exists") })
+                    {
                         Ok(there) if there.truthy() => {}
                         Ok(_) => return Answer::Value { value: false.into(), code: 0 },
                         Err(why) => return raised(why),
@@ -254,4 +257,3 @@ fn milliseconds(result: &Value) -> f64 {
         _ => 0.0,
     }
 }
-

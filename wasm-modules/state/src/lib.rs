@@ -58,7 +58,12 @@ struct Called {
 impl Called {
     /// Waits for the turn and reads what a compile needs. The inner error is a return that says why it is not this
     /// call's turn, or why nothing compiles.
-    fn begin(queue: Option<&Data>, kwargs: &Data, test: Option<bool>, of_files: bool) -> Result<Result<Self, Data>, String> {
+    fn begin(
+        queue: Option<&Data>,
+        kwargs: &Data,
+        test: Option<bool>,
+        of_files: bool,
+    ) -> Result<Result<Self, Data>, String> {
         let arguments = Arguments::new(kwargs)?;
         if let Turn::Taken(others) = queue::take(queue, arguments.is_set("concurrent"))? {
             return Ok(Err(refused(others, retcode::COMPILER_ERROR)));
@@ -100,7 +105,12 @@ fn changed(results: &Dict) -> Dict {
         }
         _ => true,
     };
-    results.borrow().iter().filter(|(_, result)| shown(result)).map(|(tag, result)| (tag.clone(), result.clone())).collect()
+    results
+        .borrow()
+        .iter()
+        .filter(|(_, result)| shown(result))
+        .map(|(tag, result)| (tag.clone(), result.clone()))
+        .collect()
 }
 
 /// A list of errors as the return.
@@ -216,7 +226,9 @@ impl Guest for Module {
             if low.get("__id__").is_none() {
                 low.set("__id__", low.get("name").unwrap_or_default());
             }
-            called.one(&low, |results| results.borrow().iter().next().map(|(_, result)| result.clone()).unwrap_or_default())
+            called.one(&low, |results| {
+                results.borrow().iter().next().map(|(_, result)| result.clone()).unwrap_or_default()
+            })
         })
     }
 
@@ -225,7 +237,9 @@ impl Guest for Module {
     }
 
     fn show_highstate(queue: Option<Data>, kwargs: Data) -> Done {
-        with(queue.as_ref(), &kwargs, None, false, |called| shown(called.session.compiler().show_highstate(), Value::from))
+        with(queue.as_ref(), &kwargs, None, false, |called| {
+            shown(called.session.compiler().show_highstate(), Value::from)
+        })
     }
 
     fn show_lowstate(queue: Option<Data>, kwargs: Data) -> Done {

@@ -88,18 +88,11 @@ fn is_queued(job: &Value) -> bool {
 
 /// When a job was started, as Salt writes the time of a jid.
 fn started(jid: &str) -> String {
-    let month = jid.get(4..6).and_then(|month| month.parse::<usize>().ok()).and_then(|month| MONTHS.get(month.checked_sub(1)?));
+    let month =
+        jid.get(4..6).and_then(|month| month.parse::<usize>().ok()).and_then(|month| MONTHS.get(month.checked_sub(1)?));
     let Some(month) = month.filter(|_| jid.len() == 20 && jid.is_ascii()) else { return String::new() };
     let part = |from: usize, to: usize| &jid[from..to];
-    format!(
-        "{}, {month} {} {}:{}:{}.{}",
-        part(0, 4),
-        part(6, 8),
-        part(8, 10),
-        part(10, 12),
-        part(12, 14),
-        part(14, 20)
-    )
+    format!("{}, {month} {} {}:{}:{}.{}", part(0, 4), part(6, 8), part(8, 10), part(10, 12), part(12, 14), part(14, 20))
 }
 
 #[cfg(test)]

@@ -2,11 +2,12 @@
 
 use std::rc::Rc;
 
+use brine_guest::Data;
 use brine_guest::host::{grains, job, log, pillar, states};
+use brine_render::Value;
 use brine_render::data::Budget;
 use brine_render::data::merge::{How, update};
 use brine_render::functions::{Level, Surroundings};
-use brine_render::Value;
 use brine_states::{Compiler, Limits, Options};
 
 use crate::arguments::{Arguments, text};
@@ -61,7 +62,9 @@ impl Session {
         }
         let job = job::current();
         opts.set("id", job.minion_id.as_str().into());
-        opts.set("test", (test == Some(true) || job.test).into());
+        // The host has the last word in a dry run; the minion's setting counts if the caller says nothing.
+        let by_setting = opts.get("test").is_some_and(|test| test.truthy());
+        opts.set("test", (job.test || test.unwrap_or(by_setting)).into());
         opts.set("__cli", if job.jid == "req" { "salt-call" } else { "salt-minion" }.into());
         for name in ["saltenv", "pillarenv"] {
             if let Some(value) = arguments.get(name) {
@@ -72,15 +75,17 @@ impl Session {
             opts.set("saltenv", "base".into());
         }
         let grains = wire::dict(&grains::items())?;
-        // As Salt does it, each run has a pillar of its own.
-        let mut pillar = Value::Dict(wire::dict(&pillar::fetch().or_else(|_| pillar::items())?)?);
+        let mut pillar = Value::Dict(wire::dict(&pillar_of(arguments)?)?);
         if let Some(given) = arguments.get("pillar") {
-            pillar = update(&pillar, &given, How { recursive: true, merge_lists: false, strict: false }, &Budget::default()).map_err(|error| error.message)?;
+            pillar =
+                update(&pillar, &given, How { recursive: true, merge_lists: false, strict: false }, &Budget::default())
+                    .map_err(|error| error.message)?;
         }
         let Value::Dict(pillar) = pillar else { return Err("the pillar is not a dict".into()) };
         opts.set("grains", Value::Dict(grains.clone()));
         opts.set("pillar", Value::Dict(pillar.clone()));
-        let options = Options::new(&opts, Value::Dict(grains.clone()), Value::Dict(pillar.clone()));
+        let mut options = Options::new(&opts, Value::Dict(grains.clone()), Value::Dict(pillar.clone()));
+        options.mocked = arguments.is_set("mock");
         let events = arguments.get("state_events").or_else(|| opts.get("state_events"));
         let mut surroundings = Surroundings::new(job.minion_id.as_str(), grains, pillar, opts);
         surroundings.log = Some(Rc::new(|level, text: &str| log::write(level_of(level), text)));
@@ -94,13 +99,30 @@ impl Session {
     }
 
     /// Calls a function as templates do.
-    pub(crate) fn call(&self, name: &str, positional: Vec<Value>, keyword: Vec<(Rc<str>, Value)>) -> Result<Value, String> {
+    pub(crate) fn call(
+        &self,
+        name: &str,
+        positional: Vec<Value>,
+        keyword: Vec<(Rc<str>, Value)>,
+    ) -> Result<Value, String> {
         brine_states::Host::call(&self.world, "base", name, positional, keyword).map_err(|error| error.message)
     }
 
     pub(crate) fn compiler(&self) -> Compiler<'_> {
         Compiler::new(&self.world, &self.options, self.limits.clone())
     }
+}
+
+/// As Salt does it, each run has a pillar of its own; without a master, the minion's.
+fn pillar_of(arguments: &Arguments) -> Result<Data, String> {
+    let named = |name: &str| arguments.get(name).map(|value| text(&value));
+    let (pillarenv, saltenv) = (named("pillarenv"), named("saltenv"));
+    if pillarenv.is_none() && saltenv.is_none() {
+        return pillar::fetch().or_else(|_| pillar::items());
+    }
+    let is_needed = pillarenv.is_some();
+    let compiled = pillar::compile(&pillar::Wanted { pillarenv, saltenv, overrides: None });
+    if is_needed { compiled } else { compiled.or_else(|_| pillar::items()) }
 }
 
 fn level_of(level: Level) -> log::Level {
@@ -111,4 +133,3 @@ fn level_of(level: Level) -> log::Level {
         Level::Error | Level::Critical => log::Level::Error,
     }
 }
-

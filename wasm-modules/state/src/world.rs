@@ -112,7 +112,8 @@ impl Host for World {
         let known = self.functions.borrow().get(module).cloned();
         let functions = known.unwrap_or_else(|| {
             let described = modules::describe(module);
-            let names = described.map(|module| Rc::new(module.functions.into_iter().map(|f| f.name).collect::<Vec<_>>()));
+            let names =
+                described.map(|module| Rc::new(module.functions.into_iter().map(|f| f.name).collect::<Vec<_>>()));
             self.functions.borrow_mut().insert(module.to_owned(), names.clone());
             names
         });
