@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use brine_protocol::config::settings;
 use brine_protocol::job::FunCall;
-use brine_protocol::value::{Value, ValueExt};
+use brine_protocol::value::{Value, ValueExt, map};
 use tokio::sync::Notify;
 
 use crate::config::MinionOpts;
@@ -45,7 +45,9 @@ impl Mine {
         }
         let Ok(channel) = self.masters.preferred() else { return };
         let master = Arc::clone(&channel.signed_in().await.master);
-        let update = FunCall { fun: UPDATE.to_owned(), arg: Vec::new() };
+        // `test: True` in the configuration is for jobs that somebody asks for.
+        let real = map([("__kwarg__", Value::from(true)), ("test", Value::from(false))]);
+        let update = FunCall { fun: UPDATE.to_owned(), arg: vec![real] };
         let job = local_job(&self.opts.user, update, Vec::new());
         if let Some(task) = self.jobs.submit(Source::Mine(master), job) {
             let _ = task.await;

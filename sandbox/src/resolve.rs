@@ -9,7 +9,7 @@ use rmpv::Value;
 
 use crate::JobOutcome;
 use crate::kernel::admission::{Concurrency, Jobs, Pace};
-use crate::kernel::broker::Caller;
+use crate::kernel::broker::{Caller, Plan};
 use crate::kernel::name::quoted;
 use crate::kernel::run::{Call, Runner, time_left};
 use crate::policy::Granted;
@@ -38,6 +38,7 @@ struct Resolved<'a> {
     limits: Limits,
     concurrency: Concurrency,
     chain: Arc<[String]>,
+    plan: Option<Arc<Plan>>,
 }
 
 impl Resolved<'_> {
@@ -55,6 +56,7 @@ impl Resolved<'_> {
             concurrency: self.concurrency,
             reserved: self.entry.is_standard() && matches!(name, "sys" | "saltutil"),
             chain: &self.chain,
+            plan: &self.plan,
         }
     }
 }
@@ -70,10 +72,13 @@ impl Resolver<'_> {
     ) -> JobOutcome {
         let most_ms = job.timeout_ms.unwrap_or(u64::MAX);
         let chain = Arc::from([fun.to_owned()]);
-        match self.resolve(Arc::new(job), fun, Kind::Function, chain, most_ms) {
+        let plan = job.test.then(Arc::<Plan>::default);
+        let mut outcome = match self.resolve(Arc::new(job), fun, Kind::Function, chain, plan.clone(), most_ms) {
             Ok(resolved) => self.runner.run(&resolved.call(), (args, kwargs)).await,
             Err((text, sha256)) => JobOutcome::failed(text, sha256),
-        }
+        };
+        outcome.plan = plan.map(|plan| plan.taken());
+        outcome
     }
 
     /// Checks whether a job of this function is expected to be short.
@@ -132,7 +137,9 @@ impl Resolver<'_> {
             job.state = Some(context);
         }
         let chain = caller.chain.iter().cloned().chain([fun.to_owned()]).collect();
-        match self.resolve(Arc::new(job), fun, kind, chain, left) {
+        // A state may be in test mode by its own words, in a run that is not.
+        let plan = caller.plan.clone().or_else(|| job.test.then(Arc::<Plan>::default));
+        match self.resolve(Arc::new(job), fun, kind, chain, plan, left) {
             Ok(mut resolved) => {
                 // A run has as many states as it likes, and each of them its own module's limits.
                 if kind == Kind::Function {
@@ -152,19 +159,23 @@ impl Resolver<'_> {
         fun: &'a str,
         kind: Kind,
         chain: Arc<[String]>,
+        plan: Option<Arc<Plan>>,
         most_ms: u64,
     ) -> Result<Resolved<'a>, (String, Option<Sha256Hex>)> {
         let (entry, function, number) = find(self.store, fun, kind).map_err(|text| (text, None))?;
         let master = job.master.as_deref();
         let granted = entry.grants.of(function, master);
-        let granted = granted.map_err(|text| (text, Some(entry.module.sha256)))?;
+        let mut granted = granted.map_err(|text| (text, Some(entry.module.sha256)))?;
+        if plan.is_some() {
+            granted.grants = Arc::new(granted.grants.planned());
+        }
         let policy = self.store.policy();
         let mut limits = policy.limits(&self.limits, entry.name(), entry.is_standard(), function, master);
         limits.wall_ms = limits.wall_ms.min(most_ms);
         // A single call cannot get more memory than all instances together have.
         limits.memory = limits.memory.min(self.jobs.memory());
         let concurrency = policy.concurrency(entry.name());
-        Ok(Resolved { entry, number, fun, job, granted, limits, concurrency, chain })
+        Ok(Resolved { entry, number, fun, job, granted, limits, concurrency, chain, plan })
     }
 }
 

@@ -227,6 +227,7 @@ impl Executor {
             limits: Limits::default(),
             imports_granted: ["grains", "config", "disks"].map(|name| format!("brine:host/{name}")).into(),
             direct: DirectGrants::default(),
+            would_write: Vec::new(),
         };
         let message = ToExecutor::Run(Box::new(run));
         let began = Instant::now();

@@ -7,7 +7,7 @@ use crate::guests::importing;
 use crate::rig::{AT_ONCE, Gets, Rig, fails, hostile, returns, text, texts};
 
 /// Grants every interface of the module `hostile` and nothing within them.
-pub(crate) const NOTHING: &str = "{process: [], filesystem: {}, network: [], pillar: [], functions: [], files: [], events: [], \
+pub(crate) const NOTHING: &str = "{process: [], filesystem: {}, changes: {}, network: [], pillar: [], functions: [], files: [], events: [], \
      mine: [], static_grains: [], disks: true, policy: true, jobs: true, modules: true}";
 
 /// The text before the line that would grant a request.
@@ -24,7 +24,7 @@ fn denied(op: &str, what: &str, line: &str) -> Gets {
 
 fn private(key: &str) -> Gets {
     fails(format!(
-        "hostile.config was stopped: config.get was refused: module hostile may not read the setting {key}{LINE}config: […{key}…], …}}; for all \
+        "hostile.config was stopped: config.get was refused: module hostile may not read the setting {key}{LINE}…config: […{key}…], …}}; for all \
          modules, config_public in the minion's configuration names settings that are no secrets"
     ))
 }

@@ -7,6 +7,7 @@
 //! - `rig`      a minion without a master, the good job beside an attack, memory measurements
 //! - `guests`   components as text, for attacks that need raw WebAssembly
 //! - `engine`   attacks on the engine · `compiler`, `cache`: before the module runs
+//! - `plan`     jobs with `test=True` change nothing
 //! - `process`, `files`, `network`, `functions`, `grains`, `asks`: one interface each · `words`: output of modules
 //! - `limits`   each resource up to its limit
 
@@ -22,6 +23,7 @@ mod grains;
 mod guests;
 mod limits;
 mod network;
+mod plan;
 mod process;
 mod rig;
 mod words;

@@ -10,10 +10,10 @@ use std::io;
 use rustix::io::Errno;
 use rustix::process::{Gid, Resource, Rlimit, Signal, Uid};
 
-use crate::{Identity, SpawnError, Step};
+use crate::{Identity, Probe, SpawnError, Step};
 
 /// The steps by number, as a supervisor reports them.
-const STEPS: [Step; 11] = [
+const STEPS: [Step; 13] = [
     Step::Fork,
     Step::Supervisor,
     Step::Session,
@@ -25,6 +25,8 @@ const STEPS: [Step; 11] = [
     Step::Directory,
     Step::Parent,
     Step::Exec,
+    Step::Namespaces,
+    Step::Confine,
 ];
 /// The number of Linux's signals.
 pub(crate) const SIGNALS: c_int = 64;
@@ -49,6 +51,7 @@ pub(crate) struct Child {
     identity: Option<(Uid, Gid, Vec<Gid>)>,
     umask: Option<u32>,
     file_size: Option<u64>,
+    pub(crate) probe: Option<Probe>,
 }
 
 /// Texts in the form that `execve` needs.
@@ -70,6 +73,7 @@ impl Strings {
 }
 
 impl Child {
+    #[expect(clippy::too_many_arguments, reason = "one for each part of a program")]
     pub(crate) fn new(
         path: CString,
         argv: Vec<CString>,
@@ -78,13 +82,14 @@ impl Child {
         identity: Option<Identity>,
         umask: Option<u32>,
         file_size: Option<u64>,
+        probe: Option<Probe>,
     ) -> Self {
         let identity = identity.map(|identity| {
             let groups = identity.groups.into_iter().map(Gid::from_raw).collect();
             (Uid::from_raw(identity.uid), Gid::from_raw(identity.gid), groups)
         });
         let (argv, env) = (Strings::new(argv), Strings::new(env));
-        Self { path, argv, env, directory, identity, umask, file_size }
+        Self { path, argv, env, directory, identity, umask, file_size, probe }
     }
 
     /// Becomes the program, or returns the step that failed. `supervisor` is the parent's pid.
@@ -107,6 +112,10 @@ impl Child {
         // With a group of its own, the program can be ended with its processes. Without a terminal, reading one cannot stop it.
         process::setsid().map_err(at(Step::Session))?;
         hide_descriptors().map_err(at(Step::Descriptors))?;
+        if let Some(probe) = &self.probe {
+            probe.freeze_mounts().map_err(at(Step::Confine))?;
+            probe.drop_capabilities().map_err(at(Step::Confine))?;
+        }
         if let Some((uid, gid, groups)) = &self.identity {
             thread::set_thread_groups(groups).map_err(at(Step::Groups))?;
             thread::set_thread_res_gid(*gid, *gid, *gid).map_err(at(Step::Group))?;
@@ -122,6 +131,10 @@ impl Child {
         self.enter_directory().map_err(at(Step::Directory))?;
         // Changing the user clears this setting, so it comes after that.
         process::set_parent_process_death_signal(Some(Signal::KILL)).map_err(at(Step::Parent))?;
+        if let Some(probe) = &self.probe {
+            // Its parent is in another namespace of processes, where it has no number here.
+            return probe.restrict().map_err(at(Step::Confine));
+        }
         let parent = process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
         // The supervisor may have ended before this setting was made.
         if parent == supervisor { Ok(()) } else { Err((Step::Parent, Errno::SRCH)) }

@@ -7,12 +7,14 @@
 //!
 //! - `supervisor.rs`: the process in between, which ends all processes of the program; `tree.rs` finds them
 //! - `child.rs`: the steps from fork to exec; `vfork.rs`: the fork
+//! - `probe.rs`: what keeps a program from changing anything
 //!
 //! The program starts in a session and a process group of its own, both with its pid as number; without a terminal; with the three given
 //! descriptors and no other; with no signal ignored or blocked. All processes that it starts end with it, and all of them end with the
 //! caller: no process below the supervisor can leave it.
 
 mod child;
+mod probe;
 mod supervisor;
 mod tree;
 mod vfork;
@@ -31,6 +33,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
+pub use probe::Probe;
 use supervisor::{RECORD, Supervisor};
 
 /// The kernel refuses to execute a file that is open for writing. Starting such a file is tried this often, with these
@@ -56,6 +59,8 @@ pub struct Program {
     pub file_size: Option<u64>,
     /// Whether processes with a session of their own may go on after the program has ended with 0.
     pub detach: bool,
+    /// What keeps the program from changing anything; none for a program that may.
+    pub probe: Option<Probe>,
     /// An empty control group for this program alone.
     pub group: Option<Arc<ControlGroup>>,
     /// The standard input; none for an empty one.
@@ -138,6 +143,10 @@ pub enum Step {
     Parent,
     /// Executing the program.
     Exec,
+    /// Making the namespaces of a probe.
+    Namespaces,
+    /// Making the file systems of a probe read-only, and taking its rights.
+    Confine,
 }
 
 /// Why a program did not start.
@@ -294,7 +303,8 @@ pub fn start(program: Program, mut control: impl FnMut(Control)) -> Result<Runni
         env.push(c_string(&entry)?);
     }
     let identity = program.identity.clone();
-    let told = child::Child::new(path, args, env, directory, identity, program.umask, program.file_size);
+    let probe = program.probe.clone();
+    let told = child::Child::new(path, args, env, directory, identity, program.umask, program.file_size, probe);
     let told = Arc::new(told);
     let mut tries = 0;
     loop {
@@ -372,6 +382,7 @@ mod tests {
             umask: None,
             file_size: None,
             detach: false,
+            probe: None,
             group: None,
             stdin: None,
             stdout: theirs,

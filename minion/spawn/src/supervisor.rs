@@ -136,7 +136,8 @@ impl Supervisor {
         let _ = rustix::process::setpriority_process(None, PRIORITY);
         let (folder, kill) = self.group.unwrap_or((-1, -1));
         // Closes the minion's descriptors and the standard library's pipe. The program's descriptors stay open until it runs.
-        close_others([0, 1, 2, self.link, folder, kill]);
+        let probe = program.probe.as_ref().map_or(-1, crate::Probe::descriptor);
+        close_others([0, 1, 2, self.link, folder, kill, probe]);
         if self.group.is_none() {
             become_subreaper().map_err(at(Step::Supervisor))?;
             let signals = signal_descriptor().map_err(at(Step::Supervisor))?;
@@ -161,12 +162,18 @@ impl Supervisor {
     /// Starts the program's process. Returns its pid and whether it is in the group.
     fn start(&self, told: &Told<'_>) -> Result<(c_int, bool), (Step, Errno)> {
         let group = self.group.map(|(folder, _)| folder);
+        let namespaces = told.program.probe.as_ref().map_or(0, |_| crate::probe::NAMESPACES);
+        let mut refused = Errno::NOSYS;
         // This fails before Linux 5.7, or if the group refuses. The tree below the supervisor is enough then.
         for group in [group, None] {
             // SAFETY: only the program's process writes `failed`, while this process stands still.
-            if let Ok(pid) = unsafe { vfork(group, become_program, std::ptr::from_ref(told).cast()) } {
-                return Ok((pid, group.is_some()));
+            match unsafe { vfork(group, namespaces, become_program, std::ptr::from_ref(told).cast()) } {
+                Ok(pid) => return Ok((pid, group.is_some())),
+                Err(errno) => refused = errno,
             }
+        }
+        if namespaces != 0 {
+            return Err((Step::Namespaces, refused));
         }
         match fork().map_err(|errno| (Step::Fork, errno))? {
             0 => Err(told.run()),

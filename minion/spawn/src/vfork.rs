@@ -32,12 +32,14 @@ struct CloneArgs {
     cgroup: u64,
 }
 
-/// Runs `run(told)` in a child process, in a control group if one is given. Returns the child's pid.
+/// Runs `run(told)` in a child process, in a control group if one is given and in these new namespaces. Returns the
+/// child's pid.
 ///
 /// # Safety
 /// `run` must not return, and the caller must expect its changes to memory.
 pub(crate) unsafe fn vfork(
     group: Option<c_int>,
+    namespaces: c_int,
     run: extern "C" fn(*const c_void) -> !,
     told: *const c_void,
 ) -> Result<c_int, Errno> {
@@ -48,7 +50,7 @@ pub(crate) unsafe fn vfork(
         return Err(last_error());
     }
     let args = CloneArgs {
-        flags: (libc::CLONE_VM | libc::CLONE_VFORK) as u64 | group.map_or(0, |_| CLONE_INTO_CGROUP),
+        flags: (libc::CLONE_VM | libc::CLONE_VFORK | namespaces) as u64 | group.map_or(0, |_| CLONE_INTO_CGROUP),
         exit_signal: libc::SIGCHLD as u64,
         stack: stack as u64,
         stack_size: STACK as u64,
@@ -127,7 +129,7 @@ pub(crate) fn works(group: c_int) -> bool {
         unsafe { libc::_exit(0) }
     }
     // SAFETY: it touches no memory.
-    let Ok(pid) = (unsafe { vfork(Some(group), end, std::ptr::null()) }) else { return false };
+    let Ok(pid) = (unsafe { vfork(Some(group), 0, end, std::ptr::null()) }) else { return false };
     let pid = rustix::process::Pid::from_raw(pid);
     let ended = rustix::process::waitpid(pid, rustix::process::WaitOptions::empty());
     matches!(ended, Ok(Some((_, status))) if status.exit_status() == Some(0))

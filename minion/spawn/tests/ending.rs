@@ -42,6 +42,7 @@ impl Output {
 fn program(path: &str, args: &[&str], env: &[(&str, &str)]) -> (Program, Output) {
     let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC).unwrap();
     let program = Program {
+        probe: None,
         path: path.into(),
         args: args.iter().map(Into::into).collect(),
         env: env.iter().map(|(name, value)| (name.into(), value.into())).collect(),

@@ -120,6 +120,12 @@ impl Files {
         }
     }
 
+    /// Fetches a file into the minion's cache and opens it; none if there is no such file.
+    pub(super) async fn fetch(&self, path: &str, saltenv: &str) -> Result<Option<Arc<File>>, HostError> {
+        let cached = self.cache()?.get(&safe(path)?, &env(saltenv)?).await.map_err(|e| failed(&e))?;
+        Ok(cached.map(|cached| cached.file))
+    }
+
     /// Runs one request after waiting for a free connection.
     async fn turn<T>(&self, request: impl Future<Output = Result<T, FileError>>) -> Result<T, HostError> {
         let _turn = self.turns.acquire().await.map_err(|_| HostError::Failed("the minion is ending".to_owned()))?;

@@ -3,6 +3,7 @@
 //! The sandbox has checked the module's grant when a call arrives here. Every argument still comes from a guest, so it
 //! is checked again before it is used.
 
+mod changes;
 mod config;
 mod disks;
 mod events;
@@ -40,6 +41,7 @@ use crate::modules::Modules;
 use crate::pillar::PillarStore;
 use crate::pillar::Refresh;
 use crate::states::Runs;
+use changes::Changes;
 use disks::Disks;
 use events::Teller;
 use files::Files;
@@ -74,6 +76,7 @@ pub struct MinionBroker {
     refresh: Arc<Refresh>,
     runs: Arc<Runs>,
     files: Files,
+    changes: Changes,
     teller: Teller,
     masters: Masters,
     resolver: Arc<dyn Resolver>,
@@ -90,6 +93,7 @@ impl MinionBroker {
         let Sources { opts, grains, pillar, procs, modules, refresh, runs, masters } = sources;
         let resolver: Arc<dyn Resolver> = Arc::new(SystemResolver::default());
         Arc::new(Self {
+            changes: Changes::new(&opts),
             files: Files::new(FileClient::new(&masters, MAX_FILE), &opts.cachedir),
             teller: Teller::new(masters.clone()),
             masters,

@@ -34,6 +34,11 @@ impl Called {
         own.or_else(failed)
     }
 
+    /// In a job with `test=True`: what the function would have done. Brine's own field of a return, like `usage`.
+    pub fn plan(&self) -> Option<Value> {
+        self.outcome.plan.clone().map(Value::Array)
+    }
+
     /// The function's use of resources and its module: Brine's own field of a return, which masters pass on unchanged.
     pub fn usage(&self) -> Value {
         usage(&self.outcome)
@@ -81,8 +86,9 @@ impl Outcomes {
     /// `return`, `retcode`, `success`, `usage` and, for a failure or a run of states, `out` of the return's load.
     pub(super) fn fields(self) -> Vec<(&'static str, Value)> {
         let usage: Vec<Value> = self.each.iter().map(Called::usage).collect();
+        let plans: Vec<Value> = self.each.iter().filter_map(Called::plan).collect();
         let out = if self.multi { None } else { self.each.first().and_then(Called::outputter) };
-        let mut fields = if self.multi {
+        let mut fields: Vec<(&str, Value)> = if self.multi {
             let all = |pick: &dyn Fn(&JobOutcome) -> Value| {
                 let values = self.each.iter().map(|called| (called.fun.as_str(), pick(&called.outcome)));
                 if self.ordered { Value::Array(values.map(|(_, v)| v).collect()) } else { unique(values) }
@@ -93,6 +99,9 @@ impl Outcomes {
                 ("success", all(&|o| Value::from(o.success))),
                 ("usage", Value::Array(usage)),
             ]
+            .into_iter()
+            .chain((!plans.is_empty()).then_some(("plan", Value::Array(plans))))
+            .collect()
         } else {
             let Some(Called { outcome, .. }) = self.each.into_iter().next() else { return Vec::new() };
             vec![
@@ -101,6 +110,9 @@ impl Outcomes {
                 ("success", Value::from(outcome.success)),
                 ("usage", usage.into_iter().next().unwrap_or(Value::Nil)),
             ]
+            .into_iter()
+            .chain(plans.into_iter().next().map(|plan| ("plan", plan)))
+            .collect()
         };
         if let Some(out) = out {
             fields.push(("out", Value::from(out)));
@@ -123,7 +135,7 @@ pub(super) fn killed_before(fun: &str) -> JobOutcome {
 
 /// The outcome of a function that did not run.
 pub(super) fn failed(why: &str) -> JobOutcome {
-    JobOutcome { value: Value::from(why), retcode: 1, success: false, usage: None, sha256: None }
+    JobOutcome { value: Value::from(why), retcode: 1, success: false, usage: None, sha256: None, plan: None }
 }
 
 fn usage(outcome: &JobOutcome) -> Value {
@@ -167,7 +179,7 @@ mod tests {
     use super::*;
 
     fn outcome(value: Value) -> JobOutcome {
-        JobOutcome { value, retcode: 0, success: true, usage: None, sha256: None }
+        JobOutcome { value, retcode: 0, success: true, usage: None, sha256: None, plan: None }
     }
 
     #[test]

@@ -63,6 +63,9 @@ pub(super) fn for_call(id: &MinionId, job: &JobLoad, typed: Value, called: &Call
         ("retcode", Value::from(called.outcome.retcode)),
         ("usage", called.usage()),
     ]);
+    if let Some(plan) = called.plan() {
+        load.insert("plan", plan);
+    }
     if let Some(metadata) = &job.metadata {
         load.insert("metadata", metadata.clone());
     }

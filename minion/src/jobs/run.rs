@@ -81,9 +81,9 @@ impl JobRunner {
             ensured = self.modules.ensure(module_of(&call.fun)) => ensured.err(),
         };
         let (args, mut kwargs) = split_kwargs(&call.arg);
-        let asked = kwargs.iter().rev().find(|(name, _)| name == "test").map(|(_, v)| v.truthy());
-        let test = asked.unwrap_or(self.test);
-        if asked.is_some() && !self.takes_keyword(&call.fun, "test") {
+        let names = self.positional(&call.fun, args.len());
+        let test = asks_for_test(&args, &kwargs, &names).unwrap_or(self.test);
+        if kwargs.iter().any(|(name, _)| name == "test") && !self.takes_keyword(&call.fun, "test") {
             // `test=True` is for the job; a function reads it from its job's context.
             kwargs.retain(|(name, _)| name != "test");
         }
@@ -132,10 +132,28 @@ impl JobRunner {
         outcome
     }
 
+    /// The names of the parameters that take the first arguments.
+    fn positional(&self, fun: &str, count: usize) -> Vec<String> {
+        let names = |function: &Function| {
+            let named = function.params.iter().take_while(|param| param.rest == Rest::No);
+            named.take(count).map(|param| param.name.to_string()).collect()
+        };
+        read_function(&self.sandbox, fun, names).unwrap_or_default()
+    }
+
     fn takes_keyword(&self, fun: &str, keyword: &str) -> bool {
         let takes = |p: &Param| *p.name == *keyword || matches!(p.rest, Rest::Kwargs);
         read_function(&self.sandbox, fun, |function| function.params.iter().any(takes)).unwrap_or(true)
     }
+}
+
+/// Whether a call asks for test mode, or asks for none; none if it says nothing. `test=None` says nothing, as in Salt. A
+/// parameter of the function that is named `test` counts like the keyword, by its place too: it cannot mean the contrary.
+fn asks_for_test(args: &[Value], kwargs: &[(String, Value)], names: &[String]) -> Option<bool> {
+    let by_place = names.iter().zip(args).filter(|(name, _)| *name == "test").map(|(_, value)| value);
+    let by_name = kwargs.iter().filter(|(name, _)| name.eq_ignore_ascii_case("test")).map(|(_, value)| value);
+    let said: Vec<bool> = by_place.chain(by_name).filter(|value| !value.is_nil()).map(ValueExt::truthy).collect();
+    if said.is_empty() { None } else { Some(said.contains(&true)) }
 }
 
 /// Reads something from the description of a function; none where no module here has the function.
@@ -148,4 +166,32 @@ pub(crate) fn read_function<T>(sandbox: &Sandbox, fun: &str, read: impl FnOnce(&
 /// The module in a function's name: the part before the first dot.
 pub(crate) fn module_of(fun: &str) -> &str {
     fun.split_once('.').map_or(fun, |(module, _)| module)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn test_mode_is_asked_for_by_name_or_place() {
+        let kwargs = |pairs: &[(&str, Value)]| -> Vec<(String, Value)> {
+            pairs.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect()
+        };
+        let (yes, no) = (Value::from(true), Value::from(false));
+        let names = ["mods".to_owned(), "test".to_owned()];
+        for (args, named, expect) in [
+            (vec![], kwargs(&[]), None),
+            (vec![], kwargs(&[("test", yes.clone())]), Some(true)),
+            (vec![], kwargs(&[("test", Value::from("yes"))]), Some(true)),
+            (vec![], kwargs(&[("test", no.clone())]), Some(false)),
+            (vec![], kwargs(&[("test", Value::Nil)]), None),
+            (vec![], kwargs(&[("Test", yes.clone())]), Some(true)),
+            (vec![], kwargs(&[("test", no.clone()), ("test", yes.clone())]), Some(true)),
+            (vec![Value::from("a"), yes.clone()], kwargs(&[]), Some(true)),
+            (vec![Value::from("a"), yes.clone()], kwargs(&[("test", no)]), Some(true)),
+            (vec![yes], kwargs(&[]), None),
+        ] {
+            assert_eq!(asks_for_test(&args, &named, &names), expect, "{args:?} {named:?}");
+        }
+    }
 }

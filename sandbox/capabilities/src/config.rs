@@ -32,6 +32,10 @@ impl Operation for ConfigOp {
         forms::key(key, None)?;
         Ok(self)
     }
+
+    fn planned(self, _: &Grants) -> Planned<Self> {
+        Planned::Look(self)
+    }
 }
 
 /// Returns the grant with this setting added, for code that holds the settings. None if no configuration line can name

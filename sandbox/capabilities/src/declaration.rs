@@ -53,6 +53,8 @@ pub enum Kind {
     Process,
     /// Directories.
     Directories,
+    /// Directories that the minion changes for the module.
+    Changes,
     /// Hosts and ports.
     Network,
     /// `true` for public settings, a list for these and further ones, or `any`.
@@ -66,6 +68,7 @@ impl Kind {
             Self::Names => Grant::Names(Names::default()),
             Self::Process => Grant::Process(ProcessGrant::default()),
             Self::Directories => Grant::Directories(Vec::new()),
+            Self::Changes => Grant::Changes(Vec::new()),
             Self::Network => Grant::Network(Vec::new()),
         }
     }
@@ -92,6 +95,40 @@ impl Standard {
     }
 }
 
+/// What becomes of an operation in plan mode: in a job with `test=True`, which changes nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Planned<Op> {
+    /// It only looks, so it is performed.
+    Look(Op),
+    /// It is recorded with these words, and the module is answered as if it had been done.
+    Done(String, Answer),
+    /// It is recorded with these words, and this operation, which only looks, is performed in its place.
+    Instead(String, Op),
+    /// It is recorded with these words, and it ends the call: the module cannot go on without its effect.
+    Stop(String),
+}
+
+impl<Op> Planned<Op> {
+    /// Wraps the operation.
+    pub(crate) fn map<To>(self, to: impl FnOnce(Op) -> To) -> Planned<To> {
+        match self {
+            Self::Look(op) => Planned::Look(to(op)),
+            Self::Done(what, answer) => Planned::Done(what, answer),
+            Self::Instead(what, op) => Planned::Instead(what, to(op)),
+            Self::Stop(what) => Planned::Stop(what),
+        }
+    }
+}
+
+/// The answer to an operation that was recorded and not performed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// `true`
+    True,
+    /// An empty array.
+    Nothing,
+}
+
 /// The operations of one interface.
 pub trait Operation: Sized {
     /// The interface, without version: `brine:host/grains`.
@@ -107,6 +144,10 @@ pub trait Operation: Sized {
     ///
     /// Why it is refused.
     fn check(self, who: &Asker<'_>, granted: &Grants) -> Result<Self, Refusal>;
+
+    /// Returns what becomes of the operation in plan mode, after [`Operation::check`] has allowed it. There is no
+    /// default: whoever adds an operation decides whether it changes something.
+    fn planned(self, granted: &Grants) -> Planned<Self>;
 
     /// Returns how to filter the answer for the module.
     fn shown(&self) -> Shown {

@@ -44,4 +44,8 @@ impl Operation for DisksOp {
         }
         Ok(self)
     }
+
+    fn planned(self, _: &Grants) -> Planned<Self> {
+        Planned::Look(self)
+    }
 }

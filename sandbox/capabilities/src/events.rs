@@ -32,4 +32,9 @@ impl Operation for EventsOp {
         granted.permit_name(Capability::Events, tag, format_args!("fire the event {tag}"))?;
         Ok(self)
     }
+
+    fn planned(self, _: &Grants) -> Planned<Self> {
+        let Self::Fire { tag, .. } = self;
+        Planned::Done(format!("fire the event {tag}"), Answer::True)
+    }
 }

@@ -40,6 +40,10 @@ impl Operation for UsersOp {
     fn check(self, _: &Asker<'_>, _: &Grants) -> Result<Self, Refusal> {
         Ok(self)
     }
+
+    fn planned(self, _: &Grants) -> Planned<Self> {
+        Planned::Look(self)
+    }
 }
 
 /// `brine:host/metadata`, for a file in a directory that is not granted.
@@ -66,6 +70,10 @@ impl Operation for DirectoriesOp {
         forms::text("the path", path, forms::MAX_PATH, Form::Bytes)?;
         Ok(self)
     }
+
+    fn planned(self, _: &Grants) -> Planned<Self> {
+        Planned::Look(self)
+    }
 }
 
 /// Returns the grant with this directory added, for code that reads files for modules. None if no configuration line
@@ -76,6 +84,8 @@ pub fn grant_with_directory(granted: &Grants, path: &str, writable: bool) -> Opt
         return None;
     }
     let mut directories = granted.direct.directories.clone();
+    // In plan mode they are read-only; the line is for the configuration.
+    directories.iter_mut().for_each(|known| known.writable |= granted.would_write.contains(&known.path));
     directories.retain(|directory| directory.path != path);
     directories.push(Directory { path: path.to_owned(), writable });
     directories.sort();

@@ -51,4 +51,8 @@ impl Operation for FunctionsOp {
         granted.permit_name(Capability::Functions, function, format_args!("call {function}"))?;
         Ok(self)
     }
+
+    fn planned(self, _: &Grants) -> Planned<Self> {
+        Planned::Look(self)
+    }
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::names::Names;
 use crate::programs::{Host, ProcessGrant};
 use crate::rules::NetworkRule;
+use crate::trees::Tree;
 use crate::{Capability, Kind};
 
 /// The owner's decision on one capability.
@@ -22,6 +23,8 @@ pub enum Grant {
     Process(ProcessGrant),
     /// Directories, sorted by path.
     Directories(Vec<Directory>),
+    /// Directories that the minion changes, sorted by path.
+    Changes(Vec<Tree>),
     /// Hosts, sorted.
     Network(Vec<NetworkRule>),
 }
@@ -33,8 +36,14 @@ pub struct Grants {
     interfaces: BTreeSet<&'static str>,
     /// Programs.
     pub process: ProcessGrant,
+    /// Directories that the minion changes for the module, sorted by path.
+    pub changes: Vec<Tree>,
     /// Directories and hosts, which the executor accesses directly.
     pub direct: DirectGrants,
+    /// In plan mode, the directories that are writable otherwise.
+    pub would_write: Vec<String>,
+    /// In plan mode, the hosts that can be reached otherwise.
+    pub would_reach: Vec<NetworkRule>,
     /// For capabilities that are granted by names: the names. Capabilities without names are absent.
     names: BTreeMap<Capability, Names>,
     /// The unix user that the module acts as, if it is not the minion's own.
@@ -102,6 +111,7 @@ impl Grants {
             Kind::Names => self.names(capability).is_none(),
             Kind::Process => self.process.programs.is_none(),
             Kind::Directories => self.direct.directories.is_empty(),
+            Kind::Changes => self.changes.is_empty(),
             Kind::Network => self.direct.network.is_empty(),
         }
     }
@@ -124,8 +134,23 @@ impl Grants {
                 // A function without directories needs no executor of its own because of its user.
                 self.direct.user = self.user.clone().filter(|_| !self.direct.directories.is_empty());
             }
+            Grant::Changes(trees) => self.changes = trees,
             Grant::Network(rules) => self.direct.network = rules,
         }
+    }
+
+    /// Returns the grants for plan mode: directories are read-only, and no host can be reached. The executor's process
+    /// has no more than that, so its second wall holds it too.
+    #[must_use]
+    pub fn planned(&self) -> Self {
+        let mut planned = self.clone();
+        for directory in &mut planned.direct.directories {
+            if std::mem::take(&mut directory.writable) {
+                planned.would_write.push(directory.path.clone());
+            }
+        }
+        planned.would_reach = std::mem::take(&mut planned.direct.network);
+        planned
     }
 
     /// Returns the grants restricted to exactly these interfaces.

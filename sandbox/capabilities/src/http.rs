@@ -81,6 +81,12 @@ impl Operation for HttpOp {
         request.max_redirects = request.max_redirects.min(MAX_REDIRECTS);
         Ok(Self::Request(request))
     }
+
+    /// A request may change what it reaches, whatever its method.
+    fn planned(self, _: &Grants) -> Planned<Self> {
+        let Self::Request(request) = self;
+        Planned::Stop(format!("send: {} {}", request.method, request.url))
+    }
 }
 
 fn form(request: &HttpRequest) -> Result<(), Refusal> {

@@ -40,4 +40,11 @@ impl Operation for JobsOp {
         }
         Ok(self)
     }
+
+    fn planned(self, _: &Grants) -> Planned<Self> {
+        match self {
+            Self::Kill { jid } => Planned::Done(format!("end the job {jid}"), Answer::True),
+            look => Planned::Look(look),
+        }
+    }
 }

@@ -10,8 +10,10 @@
 //!   configuration
 //! - `forms.rs`       forms of guests' arguments; `hosts.rs` names and addresses of hosts; `rules.rs` rules of hosts
 //!   and ports; `reach.rs` applies these rules; `programs.rs` finds the granted program
+//! - `looks.rs`       command lines that only look; `trees.rs` directories that the minion changes
 //! - the others       one capability each, named as in the configuration; `http.rs` is a part of `network.rs`
 
+mod changes;
 mod check;
 mod config;
 mod declaration;
@@ -26,6 +28,7 @@ mod grants;
 pub mod hosts;
 mod http;
 mod jobs;
+mod looks;
 mod mine;
 mod modules;
 mod names;
@@ -39,6 +42,7 @@ mod reach;
 mod rules;
 mod states;
 mod static_grains;
+mod trees;
 mod written;
 
 /// Imports for the declarations of capabilities.
@@ -48,20 +52,22 @@ mod prelude {
 
     pub(crate) use crate::Capability;
     pub(crate) use crate::check::{Asker, Refusal};
-    pub(crate) use crate::declaration::{Declaration, Kind, Operation, Shown, Size, Standard};
+    pub(crate) use crate::declaration::{Answer, Declaration, Kind, Operation, Planned, Shown, Size, Standard};
     pub(crate) use crate::forms::{self, Form, malformed};
     pub(crate) use crate::grants::{Grant, Grants};
 }
 
 use serde::{Deserialize, Serialize};
 
+pub use changes::{Change, Content, Owner};
 pub use check::{Asker, Refusal, check};
 pub use config::grant_with_setting;
-pub use declaration::{Declaration, Kind, Operation, Shown, Size, Standard};
+pub use declaration::{Answer, Declaration, Kind, Operation, Planned, Shown, Size, Standard};
 pub use files::ListKind;
 pub use filesystem::grant_with_directory;
 pub use grants::{DirectGrants, Directory, Grant, Grants};
 pub use http::HttpRequest;
+pub use looks::{Look, standard_looks};
 pub use names::{MAX_NAME, Names, is_glob};
 pub use process::ProcessRun;
 pub use programs::{Host, PROGRAM_FOLDERS, ProcessGrant, Program};
@@ -69,6 +75,7 @@ pub use reach::check_host;
 pub use rules::{NetworkRule, read_rule, rule_text};
 pub use states::Chunk;
 pub use static_grains::WALLS;
+pub use trees::{Access, Tree, innermost};
 pub use written::{yaml_list, yaml_text};
 
 /// Registers the capabilities: calls the macro `$then` with one row for each, in the order in which owners see them. A
@@ -87,6 +94,7 @@ macro_rules! each_capability {
             Policy in policy: Policy(PolicyOp);
             Process in process: Process(ProcessOp);
             Filesystem in filesystem: Users(UsersOp), Directories(DirectoriesOp);
+            Changes in changes: Changes(ChangesOp);
             Network in network: Http(HttpOp), Network(NetworkOp);
             Pillar in pillar: Pillar(PillarOp);
             Functions in functions: Functions(FunctionsOp);
@@ -141,6 +149,11 @@ macro_rules! declare {
             /// Returns how to filter the answer for the module.
             pub fn shown(&self) -> Shown {
                 match self { $($(Self::$op(op) => op.shown(),)+)+ }
+            }
+
+            /// Returns what becomes of the operation in plan mode, after [`check`] has allowed it.
+            pub fn planned(self, granted: &Grants) -> Planned<Self> {
+                match self { $($(Self::$op(op) => op.planned(granted).map(Self::$op),)+)+ }
             }
 
             fn checked(self, who: &Asker<'_>, granted: &Grants) -> Result<Self, Refusal> {

@@ -115,6 +115,17 @@ impl Operation for MineOp {
         }
         Ok(self)
     }
+
+    fn planned(self, _: &Grants) -> Planned<Self> {
+        let what = match self {
+            Self::Publish { name, .. } => format!("publish {name} to the mine"),
+            Self::Delete { name } => format!("delete {name} from the mine"),
+            Self::PublishAll { .. } => "publish values to the mine".to_owned(),
+            Self::Flush => "delete all that this minion has in the mine".to_owned(),
+            get @ Self::Get { .. } => return Planned::Look(get),
+        };
+        Planned::Done(what, Answer::True)
+    }
 }
 
 fn at_most(what: &str, count: usize) -> Result<(), Refusal> {

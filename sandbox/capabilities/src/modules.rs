@@ -80,4 +80,12 @@ impl Operation for ModulesOp {
         }
         Ok(self)
     }
+
+    fn planned(self, _: &Grants) -> Planned<Self> {
+        match self {
+            Self::Sync { .. } => Planned::Done("fetch the master's modules".to_owned(), Answer::Nothing),
+            Self::RefreshFacts { .. } => Planned::Done("refresh grains and pillar".to_owned(), Answer::True),
+            look => Planned::Look(look),
+        }
+    }
 }

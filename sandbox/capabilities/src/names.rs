@@ -98,7 +98,7 @@ enum Token {
     All,
 }
 
-fn glob(pattern: &str, text: &str) -> bool {
+pub(crate) fn glob(pattern: &str, text: &str) -> bool {
     walk(pattern, text).is_some_and(|states| states.last() == Some(&true))
 }
 

@@ -81,6 +81,10 @@ impl Operation for PillarOp {
         Err(Refusal::not_granted(what, Capability::Pillar, Grant::Names(keys.with(&key))))
     }
 
+    fn planned(self, _: &Grants) -> Planned<Self> {
+        Planned::Look(self)
+    }
+
     fn shown(&self) -> Shown {
         match self {
             Self::Items | Self::Fetch | Self::Compile { .. } => Shown::Pillar,

@@ -81,4 +81,12 @@ impl Operation for PolicyOp {
             }
         }
     }
+
+    fn planned(self, _: &Grants) -> Planned<Self> {
+        match self {
+            Self::Approve { name, .. } => Planned::Stop(format!("approve module {name}")),
+            Self::Rollback { name } => Planned::Stop(format!("go back to the version of {name} before")),
+            look => Planned::Look(look),
+        }
+    }
 }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::looks::Look;
 use crate::names::Names;
 
 /// The folders to search for a program's bare name, whatever the minion's own `PATH`.
@@ -29,6 +30,10 @@ pub struct ProcessGrant {
     pub detach: bool,
     /// Upper bound on the bytes of a file that they may write. None: the minion's own limit.
     pub file_size: Option<u64>,
+    /// Command lines that only look, for plan mode.
+    pub looks: Vec<Look>,
+    /// Those that a standard module comes with, which are in no configuration.
+    pub own_looks: Vec<Look>,
     /// The symbolic links among this host's folders of programs.
     pub host: Host,
 }
@@ -54,6 +59,12 @@ pub enum Program<'a> {
 }
 
 impl ProcessGrant {
+    /// Returns the program of a command line that only looks, by its path in the list: what runs is what was listed.
+    pub(crate) fn looks(&self, argv: &[String]) -> Option<&str> {
+        let mut looks = self.looks.iter().chain(&self.own_looks);
+        looks.find(|look| look.is(argv, |folder| self.host.folder(folder))).map(Look::program)
+    }
+
     /// Returns the granted program for a bare name (the first one of that file name) or an absolute path (the same file
     /// name in the same folder).
     pub fn find(&self, asked: &str) -> Program<'_> {

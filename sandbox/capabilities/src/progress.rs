@@ -33,4 +33,9 @@ impl Operation for ProgressOp {
         forms::size("the progress", value.len(), MAX_VALUE)?;
         Ok(self)
     }
+
+    /// Progress is what the job says of itself to who asked for it.
+    fn planned(self, _: &Grants) -> Planned<Self> {
+        Planned::Look(self)
+    }
 }

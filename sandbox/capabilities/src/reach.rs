@@ -7,7 +7,7 @@ use crate::check::Refusal;
 use crate::forms::malformed;
 use crate::grants::{Grant, Grants};
 use crate::hosts::{NetworkHost, inward, plain};
-use crate::rules::{one_port, rule_text};
+use crate::rules::{NetworkRule, one_port, rule_text};
 
 /// Checks whether a host (a name or an address) may be reached at this port: for requests, redirects, and the addresses
 /// of a name.
@@ -29,23 +29,27 @@ pub(crate) fn read(host: &str) -> Result<NetworkHost, Refusal> {
 }
 
 pub(crate) fn not_granted(granted: &Grants, what: String, host: &NetworkHost, port: u16) -> Refusal {
-    let mut rules = granted.direct.network.clone();
+    let mut rules: Vec<_> = granted.rules().cloned().collect();
     rules.push(one_port(host, port));
     rules.sort();
     Refusal::not_granted(what, Capability::Network, Grant::Network(rules))
 }
 
 impl Grants {
+    /// The granted hosts, those included that plan mode has taken away.
+    fn rules(&self) -> impl Iterator<Item = &NetworkRule> {
+        self.direct.network.iter().chain(&self.would_reach)
+    }
+
     /// Checks whether this host, a name or an address, may be reached at this port. Redirects are checked like first
     /// requests.
     pub fn allows_host(&self, host: &str, port: u16) -> bool {
-        NetworkHost::read(host)
-            .is_some_and(|host| self.direct.network.iter().any(|rule| rule.means(&host) && rule.opens(port)))
+        NetworkHost::read(host).is_some_and(|host| self.rules().any(|rule| rule.means(&host) && rule.opens(port)))
     }
 
     /// Checks whether any port of this host may be reached. If so, its name may be resolved.
     pub fn allows_name(&self, host: &str) -> bool {
-        NetworkHost::read(host).is_some_and(|host| self.direct.network.iter().any(|rule| rule.means(&host)))
+        NetworkHost::read(host).is_some_and(|host| self.rules().any(|rule| rule.means(&host)))
     }
 
     /// Checks whether a connection to `address`, found by resolving a granted name, is allowed at this port. A name
@@ -53,7 +57,7 @@ impl Grants {
     pub fn allows_resolved(&self, name: &str, address: IpAddr, port: u16) -> bool {
         let address = plain(address);
         let by_name = self.allows_host(name, port) && !inward(address);
-        by_name || self.direct.network.iter().any(|rule| rule.means(&NetworkHost::Address(address)) && rule.opens(port))
+        by_name || self.rules().any(|rule| rule.means(&NetworkHost::Address(address)) && rule.opens(port))
     }
 }
 

@@ -127,4 +127,9 @@ impl Operation for StatesOp {
         }
         Ok(self)
     }
+
+    /// The states and functions that it runs are in the same job, so their own operations are recorded.
+    fn planned(self, _: &Grants) -> Planned<Self> {
+        Planned::Look(self)
+    }
 }

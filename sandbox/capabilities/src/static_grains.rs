@@ -60,4 +60,10 @@ impl Operation for StaticGrainsOp {
         }
         Ok(self)
     }
+
+    fn planned(self, _: &Grants) -> Planned<Self> {
+        let Self::Write { changes, .. } = self;
+        let names: Vec<&str> = changes.iter().map(|(name, _)| name.as_str()).collect();
+        Planned::Done(format!("write the static grains {}", names.join(", ")), Answer::True)
+    }
 }

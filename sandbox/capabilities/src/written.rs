@@ -19,6 +19,10 @@ impl fmt::Display for Grant {
                 let parts = directories.iter().map(|dir| format!("{}: {}", yaml_text(&dir.path), mode(dir.writable)));
                 write!(f, "{{{}}}", parts.collect::<Vec<_>>().join(", "))
             }
+            Self::Changes(trees) => {
+                let parts = trees.iter().map(|tree| format!("{}: {}", yaml_text(&tree.path), tree.access));
+                write!(f, "{{{}}}", parts.collect::<Vec<_>>().join(", "))
+            }
             Self::Network(rules) => {
                 let rules: Vec<String> = rules.iter().map(rule_text).collect();
                 f.write_str(&yaml_list(rules.iter().map(String::as_str)))
@@ -39,7 +43,7 @@ impl fmt::Display for Names {
 impl fmt::Display for ProcessGrant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let others = [("users", &self.users), ("groups", &self.groups), ("env", &self.env), ("cwd", &self.cwd)];
-        let plain = !self.detach && self.file_size.is_none();
+        let plain = !self.detach && self.file_size.is_none() && self.looks.is_empty();
         if plain && self.programs == Names::Any && others.iter().all(|(_, names)| **names == Names::Any) {
             return f.write_str("any");
         }
@@ -49,6 +53,10 @@ impl fmt::Display for ProcessGrant {
         write!(f, "{{programs: {}", self.programs)?;
         for (key, names) in others.iter().filter(|(_, names)| !names.is_none()) {
             write!(f, ", {key}: {names}")?;
+        }
+        if !self.looks.is_empty() {
+            let looks: Vec<String> = self.looks.iter().map(ToString::to_string).collect();
+            write!(f, ", looks: {}", yaml_list(looks.iter().map(String::as_str)))?;
         }
         if self.detach {
             f.write_str(", detach: true")?;

@@ -53,6 +53,7 @@ fn job(call: u64) -> Run {
         limits: Limits::default(),
         imports_granted: Vec::new(),
         direct: DirectGrants::default(),
+        would_write: Vec::new(),
     }
 }
 

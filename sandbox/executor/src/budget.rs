@@ -84,6 +84,16 @@ impl Budget {
         take(&self.bytes, bytes).ok_or_else(failure).map(|()| bytes)
     }
 
+    /// Counts what the minion wrote and made for this call.
+    ///
+    /// # Errors
+    /// When a limit is used up.
+    pub fn take(&self, bytes: u64, files: u64) -> Result<(), HostFailure> {
+        self.take_bytes(bytes)?;
+        let failure = || HostFailure::TooManyFiles { limit: self.limits.1, module: Arc::clone(&self.module) };
+        take(&self.files, files).ok_or_else(failure)
+    }
+
     /// Gives back bytes that were counted and then not written.
     pub fn give_back(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);

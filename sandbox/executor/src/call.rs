@@ -20,6 +20,7 @@ use crate::links::{InterfaceSet, Linkers};
 use crate::modules::{LoadedFunction, LoadedModule, Returns, Shape};
 use crate::outcome;
 use crate::params::Params;
+use crate::planned::WouldWrite;
 use crate::ticker::Ticker;
 use crate::value::lift::{self, Unfit};
 use crate::value::lower::{self, ValueBudget};
@@ -319,6 +320,7 @@ async fn open_directories(store: &mut Store<Guest>, run: &Run) -> Result<(), Fai
     let (directories, lines) = opened.map_err(|error| Failure::Engine(error.into()))?;
     let guest = store.data_mut();
     lines.iter().for_each(|line| guest.line.log(LogLevel::Warning, line));
+    guest.files.would_write = WouldWrite::new(&directories, &run.would_write);
     guest.files.directories = directories;
     Ok(())
 }
@@ -467,6 +469,7 @@ mod tests {
             limits,
             imports_granted: Vec::new(),
             direct: brine_sandbox_wire::DirectGrants::default(),
+            would_write: Vec::new(),
         };
         let mut store = store(&host, &module.name, &mut run, line);
         let end = {

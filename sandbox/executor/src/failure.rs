@@ -15,6 +15,9 @@ pub enum HostFailure {
         /// The broker's reason.
         error: String,
     },
+    /// In plan mode, the guest came to something that it would change.
+    #[error("in test mode it {0}")]
+    Planned(String),
     /// The request failed.
     #[error("{what} failed: {error}")]
     Failed {

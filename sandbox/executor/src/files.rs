@@ -11,6 +11,7 @@ use wasmtime_wasi::filesystem::WasiFilesystemCtx;
 use crate::budget::Budget;
 use crate::directories::Directories;
 use crate::failure::HostFailure;
+use crate::planned::WouldWrite;
 
 /// Upper bound on the files and sockets that one guest may have open, in addition to its few granted directories.
 const MAX_OPEN: usize = 100;
@@ -23,6 +24,8 @@ const RESERVED: u64 = 8;
 pub struct Files {
     /// The granted directories, opened if the module imports the file system.
     pub directories: Directories,
+    /// In plan mode, the directories that are writable otherwise.
+    pub would_write: Option<Arc<WouldWrite>>,
     /// The bytes that it may still write and the files that it may still create.
     pub budget: Arc<Budget>,
     /// The files that the guest has opened. A stream keeps its file open after the descriptor is dropped, so files are

@@ -43,6 +43,7 @@ pub mod network;
 pub mod open;
 pub mod outcome;
 pub mod params;
+pub mod planned;
 pub mod request;
 pub mod serve;
 pub mod stdio;

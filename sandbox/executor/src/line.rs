@@ -234,6 +234,7 @@ pub fn answered(
         Some(Ok(value)) if wide(value.len()) > limit => Err(HostFailure::LargeAnswer { what, limit }),
         Some(Ok(value)) => Ok(Ok(value.into_vec())),
         Some(Err(HostError::Failed(error))) => Ok(Err(error)),
+        Some(Err(HostError::Planned(would))) => Err(HostFailure::Planned(would)),
         Some(Err(HostError::Denied(error))) => Err(HostFailure::Denied { what, error }),
         None => Err(HostFailure::Failed { what, error: "the minion gave no answer".into() }),
     }

@@ -58,10 +58,8 @@ pub fn output(name: &str, limits: &Limits) -> Outcome {
 #[must_use]
 pub fn engine(name: &str, error: &wasmtime::Error, guest: &Guest, limits: &Limits) -> Outcome {
     if let Some(failure) = error.downcast_ref::<HostFailure>() {
-        return failed(
-            FailKind::Host,
-            format!("{name} was stopped: {}", brine_text::short(&failure.to_string(), MAX_REFUSAL)),
-        );
+        let kind = if let HostFailure::Planned(_) = failure { FailKind::Planned } else { FailKind::Host };
+        return failed(kind, format!("{name} was stopped: {}", brine_text::short(&failure.to_string(), MAX_REFUSAL)));
     }
     if let Some(exit) = error.downcast_ref::<wasmtime_wasi::I32Exit>() {
         let last = last_line(guest);

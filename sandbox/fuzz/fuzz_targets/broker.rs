@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use brine_protocol::config::yaml;
 use brine_sandbox::{
-    Caller, Capability, Granted, Grants, HostError, HostOp, HttpOp, JobContext, Names, NetworkOp, Policy, ProcessOp, Settings,
+    Caller, Capability, ChangesOp, Granted, Grants, HostError, HostOp, HttpOp, JobContext, Names, NetworkOp, Planned, Policy, ProcessOp, Settings,
     Sha256Hex, Subject, check,
 };
 use brine_sandbox_wire::{FromExecutor, frame};
@@ -17,8 +17,9 @@ const SETTINGS: &str = r#"
 modules:
   nothing: {grains: false, config: false}
   some:
-    process: {programs: [/usr/bin/uptime, /bin/ls], users: [deploy], env: [APP_*], cwd: [/srv/app]}
+    process: {programs: [/usr/bin/uptime, /bin/ls], looks: ["/bin/ls **"], users: [deploy], env: [APP_*], cwd: [/srv/app]}
     filesystem: {/srv/app: rw, /etc: ro}
+    changes: {/srv/app: rw, /srv/app/keys: ro, /opt/x: rw+setid}
     network: ["repo.example:443", "10.0.0.0/8:8000-8010", "[::1]:80"]
     pillar: [deploy, "web:tls"]
     functions: ["test.*", cmd.run]
@@ -40,6 +41,7 @@ modules:
     jobs: true
     modules: true
     filesystem: {/: ro}
+    changes: {/: rw+setid}
 "#;
 const MODULES: [&str; 4] = ["nothing", "some", "everything", "unknown"];
 const MARK: &str = "in the minion's configuration: ";
@@ -89,7 +91,8 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
             assert!(caller.grants.allows(op.interface()));
             assert_eq!(allowed.interface(), op.interface());
             within(&caller.grants, &allowed);
-            assert_eq!(check(caller, allowed.clone()), Ok(allowed));
+            assert_eq!(check(caller, allowed.clone()), Ok(allowed.clone()));
+            planned(&caller.grants, allowed);
         }
         Err(HostError::Denied(why)) => {
             assert!(!why.contains(char::is_control), "{why:?}");
@@ -112,7 +115,16 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
 /// What reaches the host is what was granted, said in other words than the check's own.
 fn within(grants: &Grants, op: &HostOp) {
     match op {
-        HostOp::Process(ProcessOp::Run(run)) => {
+        HostOp::Process(ProcessOp::Look(_)) | HostOp::Changes(ChangesOp::Plan(_)) => panic!("only the minion makes it"),
+        HostOp::Changes(ChangesOp::Do(change)) => {
+            let path = change.path();
+            assert!(path.starts_with('/') && !path.contains("/..") && !path.contains('\0'), "{path:?}");
+            let under = |of: &str| of == "/" || path == of || path.starts_with(&format!("{of}/"));
+            let writable = ["/", "/srv/app", "/opt/x"].into_iter().any(under) && !under("/srv/app/keys");
+            let all = grants.changes.iter().any(|tree| tree.path == "/");
+            assert!(all || writable && !under("/srv/app/keys"), "{path:?}");
+        }
+        HostOp::Process(ProcessOp::Run(run) | ProcessOp::Probe(run)) => {
             let texts = run.argv.iter().chain(&run.cwd).chain(run.env.iter().flat_map(|(name, value)| [name, value]));
             assert!(texts.clone().all(|text| !text.contains('\0')));
             assert!(run.cwd.as_ref().is_none_or(|cwd| cwd.starts_with('/') && !cwd.contains("/..")));
@@ -135,5 +147,17 @@ fn within(grants: &Grants, op: &HostOp) {
             assert!(request.headers.iter().all(|(name, value)| plain(name) && plain(value)));
         }
         _ => {}
+    }
+}
+
+/// In plan mode, what reaches the host only looks, said in other words than the plan's own.
+fn planned(grants: &Grants, op: HostOp) {
+    match op.planned(&grants.planned()) {
+        Planned::Look(op) | Planned::Instead(_, op) => match op {
+            HostOp::Process(ProcessOp::Run(_)) | HostOp::Changes(ChangesOp::Do(_)) => panic!("it changes something"),
+            HostOp::Events(_) | HostOp::Mine(_) | HostOp::Http(_) => panic!("it tells somebody"),
+            _ => {}
+        },
+        Planned::Done(what, _) | Planned::Stop(what) => assert!(!what.is_empty()),
     }
 }

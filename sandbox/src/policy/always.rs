@@ -12,7 +12,7 @@ pub(crate) fn standard_limits(module: &str, limits: &mut Limits) {
     }
     if module == "state" {
         // A run has many states, a compile reads many files, and a return has all results. Its functions all need it.
-        fn raise<T: PartialEq>(limit: &mut T, common: T, to: T) {
+        fn raise<T: PartialEq + Copy>(limit: &mut T, common: T, to: T) {
             if *limit == common {
                 *limit = to;
             }

@@ -192,7 +192,12 @@ impl Policy {
         let user = entries.iter().flatten().filter(|entry| entry.binds(subject.sha256, subject.signers));
         grants.user = user.filter_map(|entry| entry.user.clone()).next();
         for (capability, interfaces) in known {
-            let grant = self.grant(subject, &entries, *capability, approved);
+            let mut grant = self.grant(subject, &entries, *capability, approved);
+            if let Grant::Process(process) = &mut grant
+                && subject.standard
+            {
+                process.own_looks = brine_capabilities::standard_looks(subject.name.as_str());
+            }
             if grant != Grant::No {
                 grants.put(*capability, interfaces.iter().copied(), grant, &self.host);
             }

@@ -371,9 +371,11 @@ fn grant(capability: Capability) -> BoxedStrategy<Grant> {
             names(path()),
             any::<bool>(),
             proptest::option::of(0u64..1 << 50),
+            proptest::collection::vec("/[a-z]{1,3}( [a-z*?-]{1,3}){0,2}( \\*\\*)?", 0..2),
         )
-            .prop_map(|(programs, users, env, cwd, detach, file_size)| {
+            .prop_map(|(programs, users, env, cwd, detach, file_size, looks)| {
                 Grant::Process(ProcessGrant {
+                    looks: looks.iter().filter_map(|text| brine_capabilities::Look::read(text).ok()).collect(),
                     programs,
                     groups: users.clone(),
                     users,
@@ -389,6 +391,14 @@ fn grant(capability: Capability) -> BoxedStrategy<Grant> {
             .prop_map(|dirs| {
                 let dirs = dirs.into_iter().map(|(path, writable)| brine_sandbox_wire::Directory { path, writable });
                 Grant::Directories(dirs.collect())
+            })
+            .boxed(),
+        Kind::Changes => proptest::collection::btree_map(path(), select(vec!["ro", "rw", "rw+setid"]), 0..3)
+            .prop_map(|trees| {
+                let access = |text| brine_capabilities::Access::read(text).expect("it is one");
+                let trees =
+                    trees.into_iter().map(|(path, text)| brine_capabilities::Tree { path, access: access(text) });
+                Grant::Changes(trees.collect())
             })
             .boxed(),
         Kind::Network => proptest::collection::btree_set(

@@ -219,6 +219,9 @@ fn value(capability: Capability, grants: &Grants) -> Value {
             ];
             let others = all.iter().filter(|(key, names)| *key == "programs" || !names.is_none());
             let mut said: Vec<_> = others.map(|(key, names)| (Value::from(*key), names_value(names))).collect();
+            if !process.looks.is_empty() {
+                said.push((Value::from("looks"), texts(process.looks.iter().map(ToString::to_string))));
+            }
             if process.detach {
                 said.push((Value::from("detach"), Value::from(true)));
             }
@@ -230,6 +233,12 @@ fn value(capability: Capability, grants: &Grants) -> Value {
             let directories = grants.direct.directories.iter();
             Value::Map(
                 directories.map(|dir| (Value::from(dir.path.as_str()), Value::from(mode(dir.writable)))).collect(),
+            )
+        }
+        Kind::Changes => {
+            let trees = grants.changes.iter();
+            Value::Map(
+                trees.map(|tree| (Value::from(tree.path.as_str()), Value::from(tree.access.to_string()))).collect(),
             )
         }
         Kind::Network => texts(grants.direct.network.iter().map(rule_text)),

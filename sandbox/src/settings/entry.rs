@@ -1,7 +1,7 @@
 //! Parses one entry under `modules`: rules for a module, a function, or all modules.
 
 use brine_capabilities::forms::is_variable;
-use brine_capabilities::{Capability, Directory, Grant, Kind, Names, ProcessGrant, read_rule};
+use brine_capabilities::{Access, Capability, Directory, Grant, Kind, Look, Names, ProcessGrant, Tree, read_rule};
 use brine_component::STATES;
 use rmpv::Value;
 
@@ -87,6 +87,7 @@ fn grant(path: &str, capability: Capability, value: &Value) -> Result<Grant> {
         Kind::Settings => error(path, format!("true, any, a list of settings or false is expected, not {value}")),
         Kind::Process => process(path, value).map(Grant::Process),
         Kind::Directories => directories(path, value).map(Grant::Directories),
+        Kind::Changes => changes(path, value).map(Grant::Changes),
         Kind::Network => {
             let Value::Array(_) = value else {
                 return error(path, format!("a list of host:port or false is expected, not {value}"));
@@ -130,10 +131,11 @@ fn process(path: &str, value: &Value) -> Result<ProcessGrant> {
                     "groups" => grant.groups = users(&path, value)?,
                     "env" => grant.env = names(&path, value, variable)?,
                     "cwd" => grant.cwd = names(&path, value, absolute)?,
+                    "looks" => grant.looks = looks(&path, value)?,
                     "detach" => grant.detach = flag(&path, value)?,
                     "file_size" => grant.file_size = Some(size(&path, value, 0..=1 << 50)?),
                     _ => {
-                        let known = "programs, users, groups, env, cwd, detach and file_size";
+                        let known = "programs, looks, users, groups, env, cwd, detach and file_size";
                         return error(&path, format!("there is no such key; there are {known}"));
                     }
                 }
@@ -144,7 +146,7 @@ fn process(path: &str, value: &Value) -> Result<ProcessGrant> {
         _ => error(
             path,
             format!(
-                "any, a list of programs, a dict of programs, users, groups, env, cwd, detach and file_size, or false is expected, not {value}"
+                "any, a list of programs, a dict of programs, looks, users, groups, env, cwd, detach and file_size, or false is expected, not {value}"
             ),
         ),
     }
@@ -192,4 +194,31 @@ fn directories(path: &str, value: &Value) -> Result<Vec<Directory>> {
         return error(path, format!("{} is there twice", twice[0].path));
     }
     Ok(directories)
+}
+
+/// Parses command lines that only look.
+fn looks(path: &str, value: &Value) -> Result<Vec<Look>> {
+    let read = |path: &str, text: &str| Look::read(text).or_else(|why| error(path, format!("{text:?} {why}")));
+    let texts = list(path, value, |path, text| absolute(path, read(path, text)?.program()))?;
+    texts.iter().map(|text| read(path, text)).collect()
+}
+
+fn changes(path: &str, value: &Value) -> Result<Vec<Tree>> {
+    let Value::Map(_) = value else {
+        return error(path, format!("a dict as in {{/srv/app: rw, /etc: ro}} or false is expected, not {value}"));
+    };
+    let mut trees = Vec::new();
+    for (directory, access) in entries(path, value)? {
+        let path = format!("{path}:{directory}");
+        absolute(&path, directory)?;
+        let Some(access) = access.as_str().and_then(Access::read) else {
+            return error(&path, format!("ro, rw or rw+setid is expected, not {access}"));
+        };
+        trees.push(Tree { path: directory.to_owned(), access });
+    }
+    trees.sort();
+    if let Some(twice) = trees.windows(2).find(|pair| pair[0].path == pair[1].path) {
+        return error(path, format!("{} is there twice", twice[0].path));
+    }
+    Ok(trees)
 }

@@ -95,11 +95,11 @@ fn what_an_entry_cannot_be() {
     bad("jobs: yes please", "jobs: true or false is expected, not \"yes please\"");
     bad(
         "job: true",
-        "job: there is no such grant; there are grains, static_grains, config, modules, jobs, disks, policy, process, filesystem, network, pillar, \
-         functions, files, events, mine, progress, sha256, signed_by, downgrade, user, limits, max_running and max_queued",
+        "job: there is no such grant; there are grains, static_grains, config, modules, jobs, disks, policy, process, filesystem, changes, network, pillar, \
+         functions, files, events, mine, progress, states, sha256, signed_by, downgrade, user, limits, max_running and max_queued",
     );
     bad("sha256: 12ab", "sha256: 64 hex digits are expected, in quotes if all of them are decimal");
-    let form = "any, a list of programs, a dict of programs, users, groups, env, cwd, detach and file_size, or false is expected, not";
+    let form = "any, a list of programs, a dict of programs, looks, users, groups, env, cwd, detach and file_size, or false is expected, not";
     bad("process: true", &format!("process: {form} true"));
     bad("process: ls", &format!("process: {form} \"ls\""));
     bad("process: [ls]", "process: \"ls\" is not an absolute path");
@@ -112,7 +112,7 @@ fn what_an_entry_cannot_be() {
     bad("process: [\"\"]", "process: it is empty");
     bad(
         "process: {program: any}",
-        "process:program: there is no such key; there are programs, users, groups, env, cwd, detach and file_size",
+        "process:program: there is no such key; there are programs, looks, users, groups, env, cwd, detach and file_size",
     );
     bad(
         "process: {env: [\"A-B\"]}",
@@ -154,8 +154,8 @@ fn what_an_entry_cannot_be() {
     bad("max_running: 0", "max_running: a number from 1 to 1000 is expected, not 0");
     bad(
         "\"a\\nb\": 1",
-        "a\\nb: there is no such grant; there are grains, static_grains, config, modules, jobs, disks, policy, process, filesystem, \
-         network, pillar, functions, files, events, mine, progress, sha256, signed_by, downgrade, user, limits, max_running and max_queued",
+        "a\\nb: there is no such grant; there are grains, static_grains, config, modules, jobs, disks, policy, process, filesystem, changes, \
+         network, pillar, functions, files, events, mine, progress, states, sha256, signed_by, downgrade, user, limits, max_running and max_queued",
     );
     fails(
         "modules: {x.f: {max_running: 1}}",

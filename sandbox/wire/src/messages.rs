@@ -191,6 +191,9 @@ pub struct Run {
     /// The host's directories and networks that the instance may access; a subset of those of the executor's process.
     #[serde(default)]
     pub direct: DirectGrants,
+    /// In plan mode, the directories that are writable otherwise: the first change there ends the call.
+    #[serde(default)]
+    pub would_write: Vec<String>,
 }
 
 /// The job that a call belongs to, as the guest's `brine:host/job` shows it.
@@ -362,6 +365,8 @@ pub enum FailKind {
     Host,
     /// The minion ended the call.
     Killed,
+    /// In plan mode, the call came to something that it would change.
+    Planned,
     /// An import was not granted or does not exist.
     Refused,
     /// The module is not loaded, or has no such function.
@@ -404,6 +409,9 @@ pub enum HostError {
     /// The request failed.
     #[error("{0}")]
     Failed(String),
+    /// In plan mode: what would be done. It ends the call.
+    #[error("{0}")]
+    Planned(String),
 }
 
 /// A log line's level.

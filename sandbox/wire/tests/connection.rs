@@ -29,6 +29,7 @@ fn run(args: Vec<u8>) -> ToExecutor {
         limits: Limits::default(),
         imports_granted: vec!["brine:host/grains".into()],
         direct: DirectGrants::default(),
+        would_write: Vec::new(),
     }))
 }
 

@@ -2,6 +2,7 @@
 //! started them.
 //!
 //! - `request.rs` checks a request against the bounds and the grant · `account.rs` the user · `program.rs` the file
+//! - `probe.rs` programs that are to look and are kept from changing anything
 //! - `run.rs` runs a program · `group.rs` ends it · `cgroup.rs` its control group · `output.rs` its output
 //!
 //! All descendants of a program end with the program: when its job ends, when its time is over, and when it ends by
@@ -16,6 +17,7 @@ mod account;
 mod cgroup;
 mod group;
 mod output;
+mod probe;
 mod program;
 mod request;
 mod run;
@@ -68,7 +70,25 @@ impl Processes {
 
     pub(super) async fn answer(&self, caller: &Caller, op: ProcessOp) -> Result<Value, HostError> {
         let found = match op {
-            ProcessOp::Run(asked) => return self.run(caller, Request::read(*asked, &caller.grants)?).await,
+            // The sandbox lets none come here in plan mode; this check shares no code with that one.
+            ProcessOp::Run(asked) if caller.plans() => {
+                return Err(HostError::Planned(format!("would run: {}", asked.argv.join(" "))));
+            }
+            ProcessOp::Look(_) if !caller.plans() => {
+                return Err(HostError::Denied("a look is for a job with test=True".to_owned()));
+            }
+            ProcessOp::Run(asked) | ProcessOp::Look(asked) => {
+                return self.run(caller, Request::read(*asked, &caller.grants)?).await;
+            }
+            ProcessOp::Probe(asked) => {
+                let mut request = Request::read(*asked, &caller.grants)?;
+                if caller.plans()
+                    && let Some(unable) = probe::prepare(&mut request)?
+                {
+                    return Ok(unable);
+                }
+                return self.run(caller, request).await;
+            }
             ProcessOp::Which { name } => {
                 let programs = caller.grants.process.programs.clone();
                 self.looks.ask("looking for a program", move || program::which(&programs, &name)).await?

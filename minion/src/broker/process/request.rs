@@ -53,6 +53,8 @@ pub(super) struct Request {
     pub(super) detach: bool,
     /// Upper bound on the bytes of a file that the program writes.
     pub(super) file_size: Option<u64>,
+    /// What keeps the program from changing anything.
+    pub(super) probe: Option<brine_spawn::Probe>,
 }
 
 impl Request {
@@ -96,6 +98,7 @@ impl Request {
             merge_stderr: asked.merge_stderr,
             detach: grant.detach,
             file_size: grant.file_size,
+            probe: None,
         })
     }
 }

@@ -86,7 +86,11 @@ pub(super) async fn run(
     attended.map_err(|e| HostError::Failed(format!("the program cannot be started: no thread for it: {e}")))?;
 
     let pid = tokio::select! {
-        started = &mut started => started.map_err(|_| lost())?.map_err(HostError::Failed)?,
+        started = &mut started => match started.map_err(|_| lost())? {
+            Ok(pid) => pid,
+            Err(NotStarted::Failed(why)) => return Err(HostError::Failed(why)),
+            Err(NotStarted::Unable(why)) => return Ok(Value::from(why)),
+        },
         () = sleep_until_some(alarm) => {
             return Err(HostError::Failed("the program could not be started before its timeout was over".to_owned()));
         }
@@ -129,6 +133,19 @@ pub(super) async fn run(
     let ended = ended.map_err(|e| HostError::Failed(format!("how the program ended cannot be told: {e}")))?;
     debug!(pid, code = ended.code, signal = ended.signal, "the program ended");
     Ok(result(pid, &ended, timed_out, stdout, stderr))
+}
+
+/// Why a program did not start.
+enum NotStarted {
+    Failed(String),
+    /// A probe that this host cannot keep from changing something.
+    Unable(String),
+}
+
+impl From<String> for NotStarted {
+    fn from(why: String) -> Self {
+        Self::Failed(why)
+    }
 }
 
 /// Makes the operation's result.
@@ -178,22 +195,24 @@ fn attend(
     ends: Ends,
     group: &Group,
     groups: &Groups,
-    tell_start: oneshot::Sender<Result<u32, String>>,
+    tell_start: oneshot::Sender<Result<u32, NotStarted>>,
     tell_end: oneshot::Sender<io::Result<Ended>>,
     place: OwnedSemaphorePermit,
 ) {
     let own_group = || groups.take(request.detach);
-    let (mut running, folder) =
-        match prepare(request, ends).and_then(|program| start(program, request, group, own_group)) {
-            Ok(Some(running)) => running,
-            Ok(None) => return,
-            Err(why) => {
-                // The place is free before the error arrives, because the caller may try again at once.
-                drop(place);
-                let _ = tell_start.send(Err(why));
-                return;
-            }
-        };
+    let (mut running, folder) = match prepare(request, ends)
+        .map_err(Into::into)
+        .and_then(|program| start(program, request, group, own_group))
+    {
+        Ok(Some(running)) => running,
+        Ok(None) => return,
+        Err(why) => {
+            // The place is free before the error arrives, because the caller may try again at once.
+            drop(place);
+            let _ = tell_start.send(Err(why));
+            return;
+        }
+    };
     let pid = running.pid();
     let _ = tell_start.send(Ok(pid));
     let ended = running.wait();
@@ -230,7 +249,7 @@ fn start(
     request: &Request,
     group: &Group,
     own_group: impl FnOnce() -> Option<Folder>,
-) -> Result<Option<Started>, String> {
+) -> Result<Option<Started>, NotStarted> {
     if !group.wanted() {
         return Ok(None);
     }
@@ -258,6 +277,7 @@ fn prepare(request: &Request, ends: Ends) -> Result<Program, String> {
         umask: request.umask,
         file_size: request.file_size,
         detach: request.detach,
+        probe: request.probe.clone(),
         group: None,
         stdin: ends.stdin,
         stdout: ends.stdout,
@@ -323,7 +343,17 @@ fn directory(request: &Request, account: &Account) -> Result<Directory, String> 
 }
 
 /// Explains the system's error in an operator's terms.
-fn explain(error: &SpawnError, path: &Path, request: &Request) -> String {
+fn explain(error: &SpawnError, path: &Path, request: &Request) -> NotStarted {
+    if matches!(error.step, Step::Namespaces | Step::Confine) {
+        let why = &error.source;
+        let root = if geteuid().is_root() { "" } else { ", which this minion, not being root, may not make" };
+        let what = if error.step == Step::Namespaces { "namespaces" } else { "read-only mounts" };
+        return NotStarted::Unable(format!("a probe needs {what} of its own{root}: {why}"));
+    }
+    NotStarted::Failed(explain_others(error, path, request))
+}
+
+fn explain_others(error: &SpawnError, path: &Path, request: &Request) -> String {
     let user = request.user.as_deref().unwrap_or("the minion's own");
     let (path, why) = (path.display(), &error.source);
     match error.step {
@@ -339,7 +369,7 @@ fn explain(error: &SpawnError, path: &Path, request: &Request) -> String {
             format!("the directory {cwd:?} cannot be entered as the user {user}: {why}")
         }
         Step::Groups | Step::Group | Step::User => format!("the minion cannot run programs as the user {user}: {why}"),
-        Step::Fork | Step::Supervisor | Step::Session | Step::Descriptors | Step::FileSize | Step::Parent => {
+        _ => {
             format!("{path} cannot be started: {why}")
         }
     }

@@ -24,6 +24,8 @@ const MAX_VARIABLE: usize = 256;
 pub(super) fn check(granted: &Grants, op: ProcessOp) -> Result<ProcessOp, Refusal> {
     match op {
         ProcessOp::Run(run) => Ok(ProcessOp::Run(Box::new(checked(granted, *run)?))),
+        ProcessOp::Probe(run) => Ok(ProcessOp::Probe(Box::new(checked(granted, *run)?))),
+        ProcessOp::Look(_) => Err(malformed("the command", "is one that only the minion makes")),
         ProcessOp::Which { name } => {
             program_name(&name)?;
             let mut wanted = Wanted::new(granted);

@@ -18,6 +18,11 @@ pub enum ProcessOp {
     /// Runs a program to its end. Returns a map: `pid`, `code` (nil if a signal ended it), `signal` (nil if none did),
     /// `stdout` and `stderr` (binary), `stdout_dropped` and `stderr_dropped` (bytes over the cap), `timed_out`.
     Run(Box<ProcessRun>),
+    /// Runs a program that is to look: in plan mode it runs where it can change nothing. Returns what `Run` returns, or
+    /// a text where this host cannot run a program in that way.
+    Probe(Box<ProcessRun>),
+    /// A command line of [`ProcessGrant::looks`](crate::ProcessGrant) in plan mode. No module can ask for it.
+    Look(Box<ProcessRun>),
     /// Finds a granted program. Returns its absolute path, nil if the host does not have it.
     Which {
         /// A bare name or an absolute path.
@@ -62,7 +67,7 @@ impl Operation for ProcessOp {
 
     fn size(&self) -> Size {
         match self {
-            Self::Run(run) => Size {
+            Self::Run(run) | Self::Probe(run) | Self::Look(run) => Size {
                 names: Size::optional(run.cwd.as_ref())
                     + Size::optional(run.run_as.as_ref())
                     + Size::optional(run.group.as_ref()),
@@ -77,4 +82,27 @@ impl Operation for ProcessOp {
     fn check(self, _: &Asker<'_>, granted: &Grants) -> Result<Self, Refusal> {
         check::check(granted, self)
     }
+
+    fn planned(self, granted: &Grants) -> Planned<Self> {
+        match self {
+            Self::Run(mut run) => match granted.process.looks(&run.argv) {
+                Some(program) => {
+                    program.clone_into(&mut run.argv[0]);
+                    Planned::Look(Self::Look(run))
+                }
+                None => Planned::Stop(format!("run: {}", shown(&run.argv))),
+            },
+            look => Planned::Look(look),
+        }
+    }
+}
+
+/// Writes a command line for people, in a shell's form.
+fn shown(argv: &[String]) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-=:,@%+".contains(c);
+    let word = |word: &String| match word.is_empty() || !word.chars().all(plain) {
+        true => format!("'{}'", word.replace('\'', "'\\''")),
+        false => word.clone(),
+    };
+    argv.iter().map(word).collect::<Vec<_>>().join(" ")
 }

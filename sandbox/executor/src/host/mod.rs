@@ -4,6 +4,7 @@
 //! implemented here, and `metadata` mostly with the granted directories. The other interfaces send requests to the
 //! minion's broker, which checks every argument again.
 
+pub mod changes;
 pub mod config;
 pub mod disks;
 pub mod events;
@@ -62,6 +63,7 @@ pub mod bindings {
                 import brine:host/modules@1.0.0;
                 import brine:host/jobs@1.0.0;
                 import brine:host/process@1.0.0;
+                import brine:host/changes@1.0.0;
                 import brine:host/functions@1.0.0;
                 import brine:host/files@1.0.0;
                 import brine:host/http@1.0.0;

@@ -23,6 +23,14 @@ struct Finished {
     timed_out: bool,
 }
 
+/// The answer to a probe.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Probed {
+    Finished(Finished),
+    Unable(String),
+}
+
 impl From<Finished> for wit::Finished {
     fn from(finished: Finished) -> Self {
         let Finished { pid, code, signal, stdout, stderr, stdout_dropped, stderr_dropped, timed_out } = finished;
@@ -53,6 +61,15 @@ impl wit::Host for Guest {
     async fn run(&mut self, command: wit::Command) -> wasmtime::Result<Result<wit::Finished, String>> {
         let op = HostOp::Process(ProcessOp::Run(Box::new(command.into())));
         Ok(self.ask_for::<Finished>("process.run", op).await?.map(Into::into))
+    }
+
+    async fn probe(&mut self, command: wit::Command) -> wasmtime::Result<Result<wit::Finished, wit::Unprobed>> {
+        let op = HostOp::Process(ProcessOp::Probe(Box::new(command.into())));
+        Ok(match self.ask_for::<Probed>("process.probe", op).await? {
+            Ok(Probed::Finished(finished)) => Ok(finished.into()),
+            Ok(Probed::Unable(why)) => Err(wit::Unprobed::Unable(why)),
+            Err(error) => Err(wit::Unprobed::Failed(error)),
+        })
     }
 
     async fn which(&mut self, name: String) -> wasmtime::Result<Result<Option<String>, String>> {

@@ -101,6 +101,7 @@ impl Executor {
             limits: Limits::default(),
             imports_granted: Vec::new(),
             direct: brine_sandbox_wire::DirectGrants::default(),
+            would_write: Vec::new(),
         }
     }
 

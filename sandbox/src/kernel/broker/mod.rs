@@ -5,9 +5,11 @@
 //!
 //! - `check.rs`   checks each call and words the refusal
 //! - `answer.rs`  filters answers
+//! - `plan.rs`    what a job with `test=True` would have done
 
 mod answer;
 mod check;
+mod plan;
 #[cfg(test)]
 mod tests;
 
@@ -22,6 +24,7 @@ use rmpv::Value;
 
 pub(crate) use answer::cut_down;
 pub use check::{check, check_host};
+pub(crate) use plan::{Next, Plan};
 
 use crate::kernel::name::ModuleName;
 
@@ -42,6 +45,8 @@ pub struct Caller {
     pub chain: Arc<[String]>,
     /// The number of the call, to which its nested calls belong.
     pub(crate) number: u64,
+    /// In a job with `test=True`: what it would have done. The calls of a job share it.
+    pub(crate) plan: Option<Arc<Plan>>,
     /// For errors: how the owner would grant more.
     remedy: Option<Arc<dyn Remedy>>,
     /// The bytes that it may still write and the files that it may still create, as far as known here, and the
@@ -66,7 +71,8 @@ impl Caller {
     ) -> Self {
         let chain = Arc::from([job.function.clone()]);
         let left = Arc::new([const { AtomicU64::new(u64::MAX) }; 3]);
-        Self { job, module, sha256, grants, ends: Instant::now() + wall, chain, number: u64::MAX, remedy: None, left }
+        let ends = Instant::now() + wall;
+        Self { job, module, sha256, grants, ends, chain, number: u64::MAX, plan: None, remedy: None, left }
     }
 
     /// Adds the explanation of how to grant more.
@@ -80,6 +86,16 @@ impl Caller {
         for (left, now) in self.left.iter().zip([written, new_files]) {
             left.fetch_min(now, Ordering::Relaxed);
         }
+    }
+
+    /// Puts the caller into plan mode.
+    pub(crate) fn planning(self, plan: Option<Arc<Plan>>) -> Self {
+        Self { plan, ..self }
+    }
+
+    /// Whether the job is to change nothing (`test=True`).
+    pub fn plans(&self) -> bool {
+        self.plan.is_some()
     }
 
     /// Returns the caller as one of the running calls.

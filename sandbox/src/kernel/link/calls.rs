@@ -63,6 +63,7 @@ impl Link {
             limits: limits.clone(),
             imports_granted: module.interfaces.clone(),
             direct: caller.grants.direct.clone(),
+            would_write: caller.grants.would_write.clone(),
         });
         let message = match lease {
             Some(lease) => ToExecutor::RunWithin { run, lease },

@@ -27,6 +27,7 @@ use tokio::task::JoinSet;
 use crate::kernel::admission::Jobs;
 use crate::kernel::broker::{Broker, Caller};
 use crate::kernel::suspects::Suspects;
+use crate::kernel::value;
 pub(crate) use calls::Ticket;
 pub(crate) use death::Remains;
 use requests::Admitted;
@@ -205,6 +206,7 @@ impl Link {
                 }
                 FromExecutor::HostCall { call, request, op } => match self.admit(call, op) {
                     Admitted::Refused(error) => self.reply(call, request, Err(error)).await,
+                    Admitted::Answered(value) => self.reply(call, request, Ok(value::encode(&value))).await,
                     Admitted::Broken(why) => return why,
                     Admitted::Asks { caller, over, op } => {
                         let (link, broker) = (Arc::clone(self), Arc::clone(broker));

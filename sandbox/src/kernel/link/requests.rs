@@ -6,7 +6,7 @@ use brine_sandbox_wire::{ByteBuf, HostError, HostOp, LogLevel, ToExecutor, WireE
 use tokio::sync::watch;
 
 use super::{Link, cut};
-use crate::kernel::broker::{self, Broker, Caller};
+use crate::kernel::broker::{self, Broker, Caller, Next};
 use crate::kernel::value;
 
 /// Open broker requests of one call. A guest waits for each answer, so an honest executor has at most one.
@@ -16,6 +16,7 @@ pub(super) const MAX_OPEN_REQUESTS: u32 = 4;
 pub(super) enum Admitted {
     Asks { caller: Arc<Caller>, over: watch::Receiver<()>, op: HostOp },
     Refused(HostError),
+    Answered(rmpv::Value),
     Broken(String),
 }
 
@@ -41,17 +42,25 @@ impl Link {
             (Arc::clone(&call.caller), over)
         };
         // The lock is free during this check, so that other calls do not wait.
-        match broker::check(&caller, op) {
-            Ok(op) => Admitted::Asks { caller, over, op },
+        let admitted = match broker::check(&caller, op) {
+            Ok(op) => match &caller.plan {
+                None => return Admitted::Asks { caller, over, op },
+                Some(plan) => match plan.next(&caller.job.function, &caller.grants, op) {
+                    Next::Perform(op) => return Admitted::Asks { caller, over, op },
+                    Next::Answer(value) => Admitted::Answered(value),
+                    Next::Stop(would) => Admitted::Refused(would),
+                },
+            },
             Err(error) => {
                 let line = brine_text::line(&cut(error.to_string())).into_owned();
                 tracing::warn!(jid = caller.job.jid, function = caller.job.function, "refused: {line}");
-                if let Some(call) = self.state().calls.get_mut(&call) {
-                    call.open_requests = call.open_requests.saturating_sub(1);
-                }
                 Admitted::Refused(error)
             }
+        };
+        if let Some(call) = self.state().calls.get_mut(&call) {
+            call.open_requests = call.open_requests.saturating_sub(1);
         }
+        admitted
     }
 
     pub(super) async fn answer(

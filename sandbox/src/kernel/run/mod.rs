@@ -19,7 +19,7 @@ use rmpv::Value;
 use tokio::sync::oneshot;
 
 use crate::kernel::admission::{Concurrency, Jobs, Place, Request};
-use crate::kernel::broker::{Caller, Remedy};
+use crate::kernel::broker::{Caller, Plan, Remedy};
 use crate::kernel::executors::{ExecutorSet, Stay};
 use crate::kernel::link::{CallEnd, PATIENCE, Ticket, grace};
 use crate::kernel::loadable::{CodeSource, Loadable};
@@ -66,6 +66,8 @@ pub(crate) struct Call<'a> {
     pub(crate) reserved: bool,
     /// The functions from the job's own to this one.
     pub(crate) chain: &'a Arc<[String]>,
+    /// In a job with `test=True`: what it would have done.
+    pub(crate) plan: &'a Option<Arc<Plan>>,
 }
 
 /// A running call with everything it holds.
@@ -302,6 +304,7 @@ impl Runner<'_> {
         let (job, grants) = (Arc::clone(call.job), Arc::clone(call.grants));
         let caller = Caller::new(job, module.name.clone(), module.sha256, grants, wall);
         let caller = caller.with_remedy(Arc::clone(&call.remedy)).called(Arc::clone(call.chain), number);
+        let caller = caller.planning(call.plan.clone());
         let caller = Arc::new(caller.with_limits(&limits));
         let (ticket, end) = link.register(&caller, &limits);
         match link.start(&ticket, &caller, module, &call.function.name, arguments, (&limits, lease)).await {

@@ -20,11 +20,13 @@ pub struct JobOutcome {
     pub usage: Option<Usage>,
     /// The module that ran.
     pub sha256: Option<Sha256Hex>,
+    /// In a job with `test=True`: what it would have done, maps of `fun` and `would`. None in other jobs.
+    pub plan: Option<Vec<Value>>,
 }
 
 impl JobOutcome {
     pub(crate) fn failed(text: impl Into<String>, sha256: Option<Sha256Hex>) -> Self {
-        Self { value: Value::from(text.into()), retcode: 1, success: false, usage: None, sha256 }
+        Self { value: Value::from(text.into()), retcode: 1, success: false, usage: None, sha256, plan: None }
     }
 }
 
@@ -38,6 +40,7 @@ pub(super) fn judge(call: &Call<'_>, outcome: Outcome, usage: Usage) -> JobOutco
         success: false,
         usage: Some(usage),
         sha256,
+        plan: None,
     };
     match outcome {
         Outcome::Returned { value, .. } if value.len() as u64 > limits.output => {
@@ -45,13 +48,24 @@ pub(super) fn judge(call: &Call<'_>, outcome: Outcome, usage: Usage) -> JobOutco
         }
         Outcome::Returned { value, retcode } => match value::decode(&value) {
             // A function that returned is a success; the retcode is its own statement.
-            Ok(value) => JobOutcome { value, retcode: i64::from(retcode), success: true, usage: Some(usage), sha256 },
+            Ok(value) => {
+                let retcode = i64::from(retcode);
+                JobOutcome { value, retcode, success: true, usage: Some(usage), sha256, plan: None }
+            }
             Err(error) => failed(format!("{fun} returned a value that cannot be read: {error}."), 1),
         },
         Outcome::Failed { kind: FailKind::Arguments, message, retcode } if !message.starts_with("Passed invalid") => {
             let usage = signature(module.name.as_str(), call.function);
             failed(format!("Passed invalid arguments to {fun}: {message}. Usage: {usage}"), retcode)
         }
-        Outcome::Failed { message, retcode, .. } => failed(message, retcode),
+        Outcome::Failed { kind, message, retcode } => {
+            // The executor itself saw the change that a directory does not allow.
+            if let (FailKind::Planned, Some(plan), Some((_, what))) =
+                (kind, call.plan, message.split_once("in test mode it would write"))
+            {
+                plan.record(fun, &format!("write{what}"));
+            }
+            failed(message, retcode)
+        }
     }
 }

@@ -16,7 +16,7 @@ const MASK: &str = "**********";
 pub(super) fn pillar(master: &Master, known: &str) {
     let top = "base:\n  '*': [common]\n";
     let common = format!(
-        "known: {known}\nonly: {{{{ grains['id'] }}}}\nweb: {{tls: [a, b], 'k:x': 1}}\nplain: {{zero: 0, no: false, none: null, empty: '', one: 1, half: 0.5}}\nrole: {{{{ grains.get('role') }}}}\nmine_functions: {MINE}\n"
+        "known: {known}\nonly: {{{{ grains['id'] }}}}\nweb: {{tls: [a, b], 'k:x': 1}}\nplain: {{zero: 0, absent: false, none: null, empty: '', one: 1, half: 0.5}}\nrole: {{{{ grains.get('role') }}}}\nmine_functions: {MINE}\n"
     );
     for (name, text) in [("top.sls", top), ("common.sls", &common)] {
         std::fs::write(master.path("srv/pillar").join(name), text).expect("our own folder");
@@ -69,7 +69,7 @@ pub(super) fn check(fleet: &Fleet) {
     // `pillar.items` returns the current pillar. The pillar of jobs changes only with a refresh.
     pillar(master, "v2");
     let mine: Value = serde_json::from_str(MINE).expect("JSON");
-    let plain = json!({"zero": 0, "no": false, "none": null, "empty": "", "one": 1, "half": 0.5});
+    let plain = json!({"zero": 0, "absent": false, "none": null, "empty": "", "one": 1, "half": 0.5});
     let fresh = json!({"mine_functions": mine, "known": "v2", "only": "brine1", "web": {"tls": ["a", "b"], "k:x": 1}, "plain": plain, "role": "web"});
     answers(
         master,
@@ -144,9 +144,9 @@ fn as_salt_answers(master: &Master) {
         ("pillar.obfuscate", json!([])),
         ("pillar.obfuscate", json!(["unmask=True"])),
         ("pillar.obfuscate", json!(["web"])),
-        ("pillar.filter_by", json!(["{v*: {got: known}, default: {got: default}}", "known"])),
-        ("pillar.filter_by", json!(["{b: in the list, default: none}", "web:tls", "merge=null"])),
-        ("pillar.filter_by", json!(["{x: {a: 1}, default: {b: 2}}", "nothing", "merge={c: 3}", "base=x"])),
+        ("pillar.filter_by", json!([{"v*": {"got": "known"}, "default": {"got": "default"}}, "known"])),
+        ("pillar.filter_by", json!([{"b": "in the list", "default": "none"}, "web:tls", "merge=null"])),
+        ("pillar.filter_by", json!([{"x": {"a": 1}, "default": {"b": 2}}, "nothing", "merge={c: 3}", "base=x"])),
         ("mine.valid", json!([])),
         ("mine.get", json!(["python", "grains.get"])),
         ("mine.get", json!(["python", "grains.get,alias"])),
@@ -159,7 +159,8 @@ fn as_salt_answers(master: &Master) {
         ("mine.get", json!(["*", "nothing"])),
         ("mine.send", json!(["no_such.function"])),
         ("mine.send", json!(["test.arg", "1", "a=2"])),
-        ("mine.update", json!(["clear=True"])),
+        // With `clear`, Salt's master fails, and its minion does not look at the answer.
+        ("mine.update", json!([])),
         ("mine.delete", json!(["test.arg"])),
         ("mine.flush", json!([])),
     ];

@@ -8,6 +8,7 @@ wit_bindgen::generate!({
     generate_all,
 });
 
+mod changes;
 mod files;
 mod sockets;
 
@@ -62,6 +63,34 @@ impl Guest for Module {
             (Some(code), _) => format!("{code}: {out}"),
             (None, signal) => format!("signal {}: {out}", signal.unwrap_or_default()),
         })
+    }
+
+    fn probe(script: String) -> Done {
+        let done = process::probe(&command(vec!["/bin/sh".to_owned(), "-c".to_owned(), script]));
+        match done {
+            Ok(done) => Ok(format!("{:?}: {}", done.code, String::from_utf8_lossy(&done.stdout))),
+            Err(process::Unprobed::Unable(why)) => Ok(format!("unable: {why}")),
+            Err(process::Unprobed::Failed(why)) => Err(why),
+        }
+    }
+
+    fn change(op: String, path: String, other: Option<String>, mode: Option<u32>) -> Done {
+        changes::act(&op, &path, &other.unwrap_or_default(), mode)
+    }
+
+    fn sly(path: String) -> Result<Vec<String>, String> {
+        let nothing = data(Value::Dict(Vec::new()));
+        let said = |what: &str, done: Result<String, String>| format!("{what}: {}", done.unwrap_or_else(|why| why));
+        Ok(vec![
+            said("put", changes::act("put", &format!("{path}/put"), "x", None)),
+            said("remove", changes::act("remove", &format!("{path}/file"), "", None)),
+            said("chmod", changes::act("chmod", &format!("{path}/file"), "", Some(0o777))),
+            said("fire", events::fire("sly/tag", &nothing).map(|()| "fired".to_owned())),
+            said("mine", mine::publish("sly", &nothing).map(|()| "published".to_owned())),
+            said("push", salt_files::push(&["sly".to_owned()], 0, b"x", 1).map(|took| took.to_string())),
+            said("kill", Ok(jobs::kill("20260101000000000000").to_string())),
+            said("call", functions::call("other.run", &[data(Value::List(vec!["/bin/rm".into(), path.as_str().into()]))], &nothing).map(|_| "called".to_owned())),
+        ])
     }
 
     fn which(name: String) -> Done {
@@ -298,3 +327,19 @@ impl Guest for Module {
 }
 
 export!(Module);
+
+fn command(argv: Vec<String>) -> Command {
+    Command {
+        argv,
+        cwd: None,
+        env: Vec::new(),
+        clean_env: false,
+        stdin: None,
+        timeout_ms: None,
+        run_as: None,
+        group: None,
+        umask: None,
+        max_output: None,
+        merge_stderr: true,
+    }
+}

@@ -86,6 +86,16 @@ impl Guest {
         self.files.room(self.tcp.len())
     }
 
+    /// Ends the call in plan mode, before it changes an entry of a directory that is writable otherwise.
+    async fn would_write(&mut self, fd: &Resource<Descriptor>, path: &str) -> FsResult<()> {
+        let Some(would) = self.files.would_write.clone() else { return Ok(()) };
+        let (dir, path) = (directory(&self.table, fd)?.dir, path.to_owned());
+        match blocking(move || Ok(would.path(&dir, &path))).await? {
+            Some(path) => Err(FsError::trap(HostFailure::Planned(format!("would write: {path}")))),
+            None => Ok(()),
+        }
+    }
+
     fn filesystem(&mut self) -> WasiFilesystemCtxView<'_> {
         WasiFilesystemCtxView { ctx: &mut self.files.ctx, table: &mut self.table }
     }
@@ -162,6 +172,7 @@ impl HostDescriptor for Guest {
     }
 
     async fn create_directory_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<()> {
+        self.would_write(&fd, &path).await?;
         let entry = self.entry(fd, path, true).await?;
         let (fd, path) = (entry.fd(), entry.path.clone());
         let made = self.new_name(&fd)?;
@@ -171,6 +182,7 @@ impl HostDescriptor for Guest {
     }
 
     async fn symlink_at(&mut self, fd: Resource<Descriptor>, target: String, path: String) -> FsResult<()> {
+        self.would_write(&fd, &path).await?;
         let entry = self.entry(fd, path, true).await?;
         let (fd, path) = (entry.fd(), entry.path.clone());
         let made = self.new_name(&fd)?;
@@ -180,6 +192,7 @@ impl HostDescriptor for Guest {
     }
 
     async fn unlink_file_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<()> {
+        self.would_write(&fd, &path).await?;
         let entry = self.entry(fd, path, false).await?;
         let (fd, path) = (entry.fd(), entry.path.clone());
         let done = HostDescriptor::unlink_file_at(&mut self.filesystem(), fd, path).await;
@@ -188,6 +201,7 @@ impl HostDescriptor for Guest {
     }
 
     async fn remove_directory_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<()> {
+        self.would_write(&fd, &path).await?;
         let entry = self.entry(fd, path, false).await?;
         let (fd, path) = (entry.fd(), entry.path.clone());
         let done = HostDescriptor::remove_directory_at(&mut self.filesystem(), fd, path).await;
@@ -202,6 +216,8 @@ impl HostDescriptor for Guest {
         to: Resource<Descriptor>,
         new: String,
     ) -> FsResult<()> {
+        self.would_write(&to, &new).await?;
+        self.would_write(&fd, &path).await?;
         let (from, to) = self.two_entries((fd, path), (to, new), false).await?;
         let (fd, path, other, new) = (from.fd(), from.path.clone(), to.fd(), to.path.clone());
         let done = HostDescriptor::rename_at(&mut self.filesystem(), fd, path, other, new).await;
@@ -218,6 +234,7 @@ impl HostDescriptor for Guest {
         to: Resource<Descriptor>,
         new: String,
     ) -> FsResult<()> {
+        self.would_write(&to, &new).await?;
         let (from, to) = self.two_entries((fd, path), (to, new), true).await?;
         let (fd, path, other, new) = (from.fd(), from.path.clone(), to.fd(), to.path.clone());
         let made = self.new_name(&other)?;
@@ -235,6 +252,10 @@ impl HostDescriptor for Guest {
         open_flags: OpenFlags,
         flags: DescriptorFlags,
     ) -> FsResult<Resource<Descriptor>> {
+        let made = OpenFlags::CREATE | OpenFlags::TRUNCATE;
+        if flags.contains(DescriptorFlags::WRITE) || (open_flags & made) != OpenFlags::empty() {
+            self.would_write(&fd, &path).await?;
+        }
         let dir = directory(&self.table, &fd)?;
         let Wanted { flags, mode } = wanted(&dir, path_flags, open_flags, flags)?;
         self.room().map_err(FsError::trap)?;
@@ -284,6 +305,7 @@ impl HostDescriptor for Guest {
         access: NewTimestamp,
         modification: NewTimestamp,
     ) -> FsResult<()> {
+        self.would_write(&fd, &path).await?;
         if directory(&self.table, &fd)?.perms == FsPerms::ReadOnly {
             return Err(ErrorCode::NotPermitted.into());
         }

@@ -1,0 +1,159 @@
+//! Programs that only look: in plan mode (a job with `test=True`) these run, and no others do.
+//!
+//! A look is one command line, word by word: `/usr/bin/systemctl is-active *`. `*` and `?` stand for characters of one
+//! argument, whatever they are, and `**` as the last word for any further arguments.
+
+use std::fmt;
+
+use crate::names::{MAX_NAME, glob};
+
+/// Command lines that standard modules come with. They grant nothing: the program still has to be granted.
+const STANDARD: &[(&str, &[&str])] = &[
+    (
+        "pkg",
+        &["/usr/bin/dpkg-query **", "/usr/bin/dpkg --print-architecture", "/usr/bin/dpkg --compare-versions * * *"],
+    ),
+    (
+        "service",
+        &[
+            "/usr/bin/systemctl is-active **",
+            "/usr/bin/systemctl is-enabled **",
+            "/usr/bin/systemctl is-failed **",
+            "/usr/bin/systemctl show **",
+            "/usr/bin/systemctl list-units **",
+            "/usr/bin/systemctl list-unit-files **",
+        ],
+    ),
+];
+
+/// Upper bound on the words of one command line.
+const MAX_WORDS: usize = 64;
+
+/// A command line that only looks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Look {
+    /// The program: an absolute path.
+    program: String,
+    arguments: Vec<String>,
+    /// Whether any further arguments may follow.
+    open: bool,
+}
+
+impl Look {
+    /// Parses a command line.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it: the end of a sentence that begins with the text.
+    pub fn read(text: &str) -> Result<Self, &'static str> {
+        let mut words: Vec<&str> = text.split_whitespace().collect();
+        if words.is_empty() {
+            return Err("names no program");
+        }
+        if words.len() > MAX_WORDS || text.len() > MAX_NAME {
+            return Err("has too many words");
+        }
+        let program = words.remove(0);
+        if !program.starts_with('/') {
+            return Err("names no program by its absolute path");
+        }
+        if program == "/" {
+            return Err("names no program");
+        }
+        if program.contains(['*', '?']) {
+            return Err("names no one program: * and ? are for arguments");
+        }
+        let open = words.last() == Some(&"**");
+        if open {
+            words.pop();
+        }
+        if words.contains(&"**") {
+            return Err("has ** before its end");
+        }
+        Ok(Self { program: program.to_owned(), arguments: words.into_iter().map(str::to_owned).collect(), open })
+    }
+
+    /// Returns the program: an absolute path.
+    pub fn program(&self) -> &str {
+        &self.program
+    }
+
+    /// Checks whether a command line is this one: the program by its path or by its bare name. `folder` resolves links
+    /// among folders of programs.
+    pub(crate) fn is<'a>(&'a self, argv: &'a [String], folder: impl Fn(&'a str) -> &'a str) -> bool {
+        let Some((program, arguments)) = argv.split_first() else { return false };
+        let (own, name) = self.program.rsplit_once('/').unwrap_or_default();
+        let same = match program.rsplit_once('/') {
+            None => program == name,
+            Some((asked, asked_name)) => asked_name == name && folder(asked) == folder(own),
+        };
+        let enough = arguments.len() == self.arguments.len() || self.open && arguments.len() > self.arguments.len();
+        // `**` is any text; a single `*` of a name's pattern ends at a slash.
+        let matches = |(pattern, argument): (&String, &String)| glob(&pattern.replace('*', "**"), argument);
+        same && enough && self.arguments.iter().zip(arguments).all(matches)
+    }
+}
+
+impl fmt::Display for Look {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.program)?;
+        for argument in &self.arguments {
+            write!(f, " {argument}")?;
+        }
+        if self.open { f.write_str(" **") } else { Ok(()) }
+    }
+}
+
+/// Returns the looks that a standard module comes with.
+pub fn standard_looks(module: &str) -> Vec<Look> {
+    let found = STANDARD.iter().find(|(name, _)| *name == module).map_or(&[][..], |(_, looks)| *looks);
+    found.iter().filter_map(|text| Look::read(text).ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn looks(patterns: &[&str], argv: &str) -> Option<String> {
+        let looks: Vec<Look> = patterns.iter().map(|text| Look::read(text).unwrap()).collect();
+        let folder = |folder| if folder == "/bin" { "/usr/bin" } else { folder };
+        let argv: Vec<String> = argv.split(' ').map(str::to_owned).collect();
+        looks.iter().find(|look| look.is(&argv, folder)).map(|look| look.program().to_owned())
+    }
+
+    #[test]
+    fn a_command_line_looks_word_by_word() {
+        let list = ["/usr/bin/systemctl is-active *", "/usr/bin/dpkg-query **", "/opt/x -f *.conf **"];
+        let systemctl = Some("/usr/bin/systemctl".to_owned());
+        for (argv, expect) in [
+            ("/usr/bin/systemctl is-active nginx", &systemctl),
+            ("systemctl is-active nginx", &systemctl),
+            ("/bin/systemctl is-active a/b", &systemctl),
+            ("/home/u/systemctl is-active nginx", &None),
+            ("./systemctl is-active nginx", &None),
+            ("systemctl is-active", &None),
+            ("systemctl is-active a b", &None),
+            ("systemctl stop nginx", &None),
+            ("systemctl is-active-x nginx", &None),
+            ("dpkg-query", &Some("/usr/bin/dpkg-query".to_owned())),
+            ("dpkg-query -W -f x", &Some("/usr/bin/dpkg-query".to_owned())),
+            ("/opt/x -f /etc/a.conf", &Some("/opt/x".to_owned())),
+            ("/opt/x -f /etc/a.conf more", &Some("/opt/x".to_owned())),
+            ("/opt/x -f /etc/a.txt", &None),
+            ("/opt/x", &None),
+        ] {
+            assert_eq!(&looks(&list, argv), expect, "{argv}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_command_line_is_refused() {
+        for bad in ["", "   ", "systemctl is-active *", "/usr/bin/*", "/bin/a ** b", "/"] {
+            assert!(Look::read(bad).is_err(), "{bad}");
+        }
+        assert_eq!(Look::read("/bin/a  b   **").unwrap().to_string(), "/bin/a b **");
+        for (_, looks) in STANDARD {
+            looks.iter().for_each(|text| assert_eq!(Look::read(text).unwrap().to_string(), *text));
+        }
+    }
+}
