@@ -34,7 +34,7 @@ const STANDARD: [(&str, &[&str], usize); 13] = [
             "wasi:filesystem/preopens",
             "wasi:filesystem/types",
         ],
-        370_000,
+        380_000,
     ),
     ("grains", &["brine:host/grains", "brine:host/log", "brine:host/static-grains"], 160_000),
     (
@@ -52,7 +52,7 @@ const STANDARD: [(&str, &[&str], usize); 13] = [
     ),
     ("pillar", &["brine:host/config", "brine:host/log", "brine:host/pillar"], 140_000),
     ("saltutil", &["brine:host/jobs", "brine:host/log", "brine:host/modules"], 90_000),
-    ("sandbox", &["brine:host/log", "brine:host/policy"], 50_000),
+    ("sandbox", &["brine:host/log", "brine:host/policy"], 51_000),
     (
         "state",
         &[
@@ -81,7 +81,7 @@ const STANDARD: [(&str, &[&str], usize); 13] = [
             "wasi:io/poll",
             "wasi:random/random",
         ],
-        210_000,
+        215_000,
     ),
 ];
 
