@@ -24,7 +24,7 @@ def write_tree(folder):
             top.write(f"  '*[{'|'.join(str(d) for d in range(10) if d % 4 in (group, (group + 1) % 4))}]':\n    - match: compound\n")
             top.writelines(f"    - {name}\n" for name in names[group::4])
     with open(os.path.join(folder, "data/map.yaml"), "w") as file:
-        file.write("Debian: {conf: /etc, user: www-data}\nRedHat: {conf: /etc/sysconfig, user: apache}\n")
+        file.write("Debian: {conf: /etc, user: www-data}\nRedHat: {conf: /etc/sysconfig, user: apache}\nSwarm: {conf: /etc, user: swarm}\n")
     for n, name in enumerate(names):
         with open(os.path.join(folder, f"{name}.sls"), "w") as file:
             file.write(
@@ -32,7 +32,7 @@ def write_tree(folder):
                 f"{name}:\n  user: {{{{ os.user }}}}\n  id: {{{{ grains.id }}}}\n  port: {{{{ 8000 + {n} }}}}\n  hosts:\n"
                 "{% for i in range(8) %}    - host{{ i }}.example\n{% endfor %}"
                 "  options:\n{% for key in ['alpha', 'beta', 'gamma', 'delta'] %}    {{ key }}: {value: '{{ key|upper }}', on: {{ loop.first }}}\n{% endfor %}"
-                "{% if grains.num_cpus > 2 %}  workers: {{ grains.num_cpus * 2 }}\n{% endif %}"
+                "{% set cpus = grains.get('num_cpus', 4) %}{% if cpus > 2 %}  workers: {{ cpus * 2 }}\n{% endif %}"
                 f"shared:\n  {name}: true\n"
             )
 
