@@ -62,8 +62,8 @@ fn a_state_is_run_by_name() {
         assert_eq!(master.json("web1", &["state.single", state, "name=foo", more]), expect);
     }
     let odd = master.json("web1", &["state.single", "test.configurable_test_state", "name=foo", "nonsense=1"]);
-    let says = "'nonsense' is an invalid keyword argument for 'test.configurable_test_state'";
-    assert_eq!(comment(only(&odd).1), says);
+    let says = "SaltInvocationError: 'nonsense' is an invalid keyword argument for 'test.configurable_test_state'";
+    assert_eq!(comment(only(&odd).1), format!("An exception occurred in this state: {says}"));
     let value = master.json("web1", &["state.single", "test.configurable_test_state", "name=foo", "changes=odd"]);
     assert!(comment(only(&value).1).starts_with("An exception occurred in this state: You have specified"), "{value}");
     // A state is no function, and the other way round.
@@ -252,4 +252,118 @@ fn one_run_at_a_time() {
     events.wait_return(&long, "web1");
     let value = events.wait_return(&waits, "web1")["return"].clone();
     assert_eq!(only(&value).1["result"], json!(true), "{value}");
+}
+
+/// A master with SLS files and pillar, and a minion.
+fn with_files() -> (Master, Minion) {
+    let mut master = Master::prepare(Kind::Brine, "pillar_roots: {base: [../srv/pillar]}");
+    std::fs::create_dir_all(master.path("srv/pillar")).expect("our own folder");
+    std::fs::write(master.path("srv/pillar/top.sls"), "base: {'*': [ports]}\n").expect("our own folder");
+    std::fs::write(master.path("srv/pillar/ports.sls"), "ports: [80, 443]\n").expect("our own folder");
+    for (path, text) in [
+        ("top.sls", "base:\n  'web*': [base]\n  'db*': [web]\n"),
+        ("base/init.sls", "based:\n  test.nop\n"),
+        (
+            "web.sls",
+            "include: [base]\n\
+             changed:\n  test.succeed_with_changes:\n    - require: [{test: based}]\n\
+             {% for port in pillar.ports %}\n\
+             port-{{ port }}:\n  test.configurable_test_state:\n    - name: {{ grains.id }}\n    - changes: True\n    \
+             - result: True\n    - comment: \"{{ salt['test.echo'](port) }}\"\n    - onchanges: [{test: changed}]\n\
+             {% endfor %}\n\
+             fails:\n  test.fail_without_changes\n\
+             after:\n  test.nop:\n    - require: [{test: fails}]\n\
+             first:\n  test.nop:\n    - order: 1\n    - require_in: [{test: based}]\n",
+        ),
+        (
+            "beside.sls",
+            "a:\n  test.nop: [parallel: true]\nb:\n  test.nop: [parallel: true]\nc:\n  test.nop: [require: [test: a, test: b]]\n",
+        ),
+        ("broken.sls", "a:\n  test.nop: {{ nothing.here }}\n"),
+        ("lost.sls", "a:\n  test.nop: [require: [test: nobody]]\n"),
+    ] {
+        master.serve(path, text.as_bytes());
+    }
+    master.up();
+    let minion = master.minion("web1");
+    (master, minion)
+}
+
+/// Each result as id, result and comment, in the order of the run.
+fn outcomes(run: &Value) -> Vec<(String, Value, String)> {
+    let mut results: Vec<&Value> = run.as_object().unwrap_or_else(|| panic!("no results: {run}")).values().collect();
+    results.sort_by_key(|result| result["__run_num__"].as_u64());
+    let told = |result: &&Value| {
+        (result["__id__"].as_str().unwrap_or_default().to_owned(), result["result"].clone(), comment(result).to_owned())
+    };
+    results.iter().map(told).collect()
+}
+
+/// SLS files with pillar, grains, functions, includes and requisites.
+#[test]
+fn sls_files_are_applied() {
+    let (master, minion) = with_files();
+    let expect = |changes: Value, done: &str| {
+        let line = |id: &str, result: Value, comment: &str| (id.to_owned(), result, comment.to_owned());
+        vec![
+            line("first", json!(true), "Success!"),
+            line("based", json!(true), "Success!"),
+            line("changed", changes.clone(), done),
+            line("port-80", changes.clone(), "80"),
+            line("port-443", changes, "443"),
+            line("fails", json!(false), "Failure!"),
+            line("after", json!(false), "One or more requisite failed: web.fails"),
+        ]
+    };
+    let run = master.json("web1", &["state.apply", "web"]);
+    assert_eq!(outcomes(&run), expect(json!(true), "Success!"));
+    assert_eq!(run["test_|-port-80_|-web1_|-configurable_test_state"]["__sls__"], json!("web"));
+    // Nothing is done with test=True.
+    let trial = outcomes(&master.json("web1", &["state.sls", "web", "test=True"]));
+    assert_eq!(trial[2].1, json!(null), "{trial:?}");
+    // The caller's pillar goes before the minion's.
+    let given = outcomes(&master.json("web1", &["state.apply", "web", "pillar={ports: [1]}", "exclude=[{id: after}]"]));
+    assert!(!given.iter().any(|(id, ..)| id == "after"), "{given:?}");
+    assert_eq!(given.iter().filter(|(id, ..)| id.starts_with("port-")).count(), 1, "{given:?}");
+    // The outputter is Salt's, and so are the codes.
+    let shown = master.salt(&["web1", "state.apply", "web"]).exits(1).stdout;
+    assert!(shown.contains("Succeeded: 5 (changed=3)\nFailed:    2\n"), "{shown}");
+    let call = |args: &[&str]| minion.salt_call(&[&["--retcode-passthrough"], args].concat());
+    let shown = call(&["state.apply", "web"]).exits(2).stdout;
+    assert!(shown.contains("          ID: changed\n    Function: test.succeed_with_changes\n"), "{shown}");
+    call(&["state.apply", "broken"]).exits(1);
+    let beside = outcomes(&master.json("web1", &["state.apply", "beside"]));
+    assert_eq!(beside.len(), 3, "{beside:?}");
+    assert!(beside.iter().all(|(_, result, _)| *result == json!(true)), "{beside:?}");
+}
+
+/// What the top files name, what would run, and what does not compile.
+#[test]
+fn states_are_shown_and_refused() {
+    let (master, _minion) = with_files();
+    let get = |args: &[&str]| master.json("web1", args);
+    assert_eq!(get(&["state.show_top"]), json!({"base": ["base"]}));
+    assert_eq!(outcomes(&get(&["state.highstate"])), [("based".into(), json!(true), "Success!".into())]);
+    assert_eq!(outcomes(&get(&["state.apply"])).len(), 1);
+    assert_eq!(get(&["state.show_states"]), json!(["base"]));
+    assert_eq!(get(&["state.show_highstate"])["based"]["__sls__"], json!("base"));
+    assert_eq!(get(&["state.show_lowstate"])[0]["__id__"], json!("based"));
+    assert_eq!(get(&["state.show_sls", "web"])["changed"]["__sls__"], json!("web"));
+    assert_eq!(get(&["state.show_low_sls", "web"]).as_array().map(Vec::len), Some(7));
+    for (sls, says) in [
+        ("none", "No matching sls found for 'none' in env 'base'"),
+        ("broken", "Rendering SLS 'base:broken' failed: Jinja variable 'nothing' is undefined"),
+        ("lost", "Referenced state does not exist for requisite [require: (test: nobody)] in state [a] in SLS [lost]"),
+    ] {
+        let refused = get(&["state.apply", sls]);
+        assert!(refused[0].as_str().is_some_and(|error| error.starts_with(says)), "{refused}");
+    }
+    for (sls, there) in [("web", true), ("none", false), ("broken", false)] {
+        assert_eq!(get(&["state.sls_exists", sls]), json!(there), "{sls}");
+    }
+    assert_eq!(get(&["state.id_exists", "changed,fails", "web"]), json!(true));
+    assert_eq!(get(&["state.id_exists", "nobody", "web"]), json!(false));
+    let one = outcomes(&get(&["state.sls_id", "changed", "web"]));
+    assert_eq!(one.last().map(|(id, ..)| id.as_str()), Some("changed"), "{one:?}");
+    assert!(!one.iter().any(|(id, ..)| id == "fails"), "{one:?}");
 }

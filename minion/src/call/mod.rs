@@ -94,6 +94,7 @@ async fn call(flags: &Flags, printer: &mut Printer, base: &Base) -> Result<i32, 
     let report = (base.masters.preferred().is_ok() && !flags.no_return_event).then(|| words(&flags.arguments));
     let called = base.jobs.call(job, report).await;
     let usage = called.usage();
+    let out = called.outputter().unwrap_or("nested");
     let JobOutcome { value, retcode, .. } = called.outcome;
 
     if !base.has_function(fun) && !called.ran {
@@ -124,14 +125,19 @@ async fn call(flags: &Flags, printer: &mut Printer, base: &Base) -> Result<i32, 
         print(printer, shown, retcode);
     } else {
         printer.tuples(base.returns_tuple(fun));
-        print(printer, value, retcode);
+        printer.show(&local(value), out, retcode);
     }
     Ok(flags.exit_code(retcode))
 }
 
-/// Prints a value below Salt's heading, `local:`.
+/// Prints a value below Salt's heading.
 fn print(printer: &mut Printer, value: Value, retcode: i64) {
-    printer.show(&map([("local", value)]), "nested", retcode);
+    printer.show(&local(value), "nested", retcode);
+}
+
+/// A value below Salt's heading, `local:`.
+fn local(value: Value) -> Value {
+    map([("local", value)])
 }
 
 fn words(words: &[String]) -> Value {

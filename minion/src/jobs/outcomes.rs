@@ -4,7 +4,7 @@ use brine_protocol::job::JobLoad;
 use brine_protocol::value::{Value, ValueExt, empty_map, map};
 use brine_sandbox::JobOutcome;
 
-use crate::states::{Runs, STATE_FAILURE};
+use crate::states::{Runs, STATE_FAILURE, outputter};
 
 /// How one function of a job ended.
 #[derive(Debug)]
@@ -15,6 +15,8 @@ pub struct Called {
     pub outcome: JobOutcome,
     /// Whether the function returned; otherwise the value says why it did not.
     pub ran: bool,
+    /// Whether it ended too early, and the value is what its states came to.
+    cut_off: bool,
 }
 
 impl Called {
@@ -22,7 +24,14 @@ impl Called {
     pub(super) fn new(fun: &str, mut outcome: JobOutcome) -> Self {
         let ran = outcome.success;
         judge(&mut outcome);
-        Self { fun: fun.to_owned(), outcome, ran }
+        Self { fun: fun.to_owned(), outcome, ran, cut_off: false }
+    }
+
+    /// The outputter that the return asks for. None: whoever shows it decides.
+    pub fn outputter(&self) -> Option<&'static str> {
+        let failed = || (!self.outcome.success).then_some("nested");
+        let own = if self.ran || self.cut_off { outputter(&self.fun) } else { None };
+        own.or_else(failed)
     }
 
     /// In a job with `test=True`: what the function would have done. Brine's own field of a return, like `usage`.
@@ -70,14 +79,15 @@ impl Outcomes {
             && let Some(value) = runs.left(jid, &called.fun, why)
         {
             (called.outcome.value, called.outcome.retcode) = (value, STATE_FAILURE);
+            called.cut_off = true;
         }
     }
 
-    /// `return`, `retcode`, `success`, `usage` and, for a failure, `out` of the return's load.
+    /// `return`, `retcode`, `success`, `usage` and, for a failure or a run of states, `out` of the return's load.
     pub(super) fn fields(self) -> Vec<(&'static str, Value)> {
         let usage: Vec<Value> = self.each.iter().map(Called::usage).collect();
         let plans: Vec<Value> = self.each.iter().filter_map(Called::plan).collect();
-        let failed = self.each.iter().any(|called| !called.outcome.success);
+        let out = if self.multi { None } else { self.each.first().and_then(Called::outputter) };
         let mut fields: Vec<(&str, Value)> = if self.multi {
             let all = |pick: &dyn Fn(&JobOutcome) -> Value| {
                 let values = self.each.iter().map(|called| (called.fun.as_str(), pick(&called.outcome)));
@@ -104,8 +114,8 @@ impl Outcomes {
             .chain(plans.into_iter().next().map(|plan| ("plan", plan)))
             .collect()
         };
-        if failed && !self.multi {
-            fields.push(("out", Value::from("nested")));
+        if let Some(out) = out {
+            fields.push(("out", Value::from(out)));
         }
         fields
     }
@@ -199,5 +209,15 @@ mod tests {
         let refused = failed("no");
         let fields = Outcomes { multi: false, ordered: false, each: vec![Called::new("a.b", refused)] }.fields();
         assert!(fields.contains(&("out", Value::from("nested"))));
+        // A run of states asks for its own outputter, also when a state failed; one that could not begin does not.
+        let out = |fun: &str, outcome| {
+            let fields = Outcomes { multi: false, ordered: false, each: vec![Called::new(fun, outcome)] }.fields();
+            fields.into_iter().find(|(name, _)| *name == "out").map(|(_, out)| out)
+        };
+        let states = || outcome(empty_map());
+        assert_eq!(out("state.apply", states()), Some(Value::from("highstate")));
+        assert_eq!(out("state.apply", JobOutcome { retcode: 2, ..states() }), Some(Value::from("highstate")));
+        assert_eq!(out("state.apply", failed("no")), Some(Value::from("nested")));
+        assert_eq!(out("state.show_sls", states()), None);
     }
 }

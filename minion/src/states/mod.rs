@@ -3,13 +3,15 @@
 //! The module `state` decides which state is next; each state is a call of its own ([`crate::broker`]). Its result is
 //! written down here before the module sees it, so that the return of a run that is cut off has every state that ended.
 //!
-//! - `journal.rs`  the file of a run's results
-//! - `call.rs`     what of a chunk are a state's arguments
-//! - `outcome.rs`  the result of a state, whatever it returned
+//! - `journal.rs`    the file of a run's results
+//! - `call.rs`       what of a chunk are a state's arguments
+//! - `outcome.rs`    the result of a state, whatever it returned
+//! - `outputter.rs`  how a run is shown
 
 mod call;
 mod journal;
 mod outcome;
+mod outputter;
 
 use std::collections::HashMap;
 use std::io;
@@ -27,6 +29,7 @@ use tracing::warn;
 pub(crate) use call::{Arguments, arguments, missing};
 use journal::Journal;
 pub(crate) use outcome::{Clock, failed, result};
+pub(crate) use outputter::outputter;
 
 /// States of one job that run at once. A job may have 7 calls beside its own, and a state calls functions.
 const AT_ONCE: usize = 3;

@@ -34,7 +34,7 @@ const STANDARD: [(&str, &[&str], usize); 13] = [
             "wasi:filesystem/preopens",
             "wasi:filesystem/types",
         ],
-        370_000,
+        380_000,
     ),
     ("grains", &["brine:host/grains", "brine:host/log", "brine:host/static-grains"], 160_000),
     (
@@ -52,8 +52,24 @@ const STANDARD: [(&str, &[&str], usize); 13] = [
     ),
     ("pillar", &["brine:host/config", "brine:host/log", "brine:host/pillar"], 140_000),
     ("saltutil", &["brine:host/jobs", "brine:host/log", "brine:host/modules"], 90_000),
-    ("sandbox", &["brine:host/log", "brine:host/policy"], 50_000),
-    ("state", &["brine:host/job", "brine:host/jobs", "brine:host/log", "brine:host/states"], 110_000),
+    ("sandbox", &["brine:host/log", "brine:host/policy"], 51_000),
+    (
+        "state",
+        &[
+            "brine:host/files",
+            "brine:host/grains",
+            "brine:host/job",
+            "brine:host/jobs",
+            "brine:host/log",
+            "brine:host/modules",
+            "brine:host/pillar",
+            "brine:host/progress",
+            "brine:host/states",
+            "wasi:clocks/monotonic-clock",
+        ],
+        // With the renderers: Jinja, YAML, and regular expressions with Unicode's tables.
+        3_000_000,
+    ),
     ("sys", &["brine:host/log", "brine:host/modules"], 120_000),
     (
         "test",
@@ -65,7 +81,7 @@ const STANDARD: [(&str, &[&str], usize); 13] = [
             "wasi:io/poll",
             "wasi:random/random",
         ],
-        210_000,
+        215_000,
     ),
 ];
 

@@ -1,79 +1,283 @@
-//! The module `state`: runs states by `brine:host/states`. The functions and their documentation are in
-//! `wit/world.wit`.
+//! The module `state`: compiles SLS files and runs states by `brine:host/states`. The functions and their documentation
+//! are in `wit/world.wit`.
 //!
-//! - `queue.rs`    one run at a time
-//! - `chunk.rs`    a low chunk, as the host runs it
-//! - `retcode.rs`  the code that a run ends with
+//! - `arguments.rs`  what callers say; `wire.rs` values of the host
+//! - `session.rs`    settings, grains and pillar of one compile; `world.rs` files, functions, states and targets
+//! - `drive.rs`      the run; `clock.rs` its time
+//! - `queue.rs`      one run at a time
+//! - `retcode.rs`    the code that a run ends with
 
 wit_bindgen::generate!({
     world: "state",
     path: "wit",
     with: {
         "brine:host/types@1.0.0": brine_guest::host::types,
+        "brine:host/files@1.0.0": brine_guest::host::files,
+        "brine:host/grains@1.0.0": brine_guest::host::grains,
         "brine:host/job@1.0.0": brine_guest::host::job,
         "brine:host/jobs@1.0.0": brine_guest::host::jobs,
+        "brine:host/log@1.0.0": brine_guest::host::log,
+        "brine:host/modules@1.0.0": brine_guest::host::modules,
+        "brine:host/pillar@1.0.0": brine_guest::host::pillar,
+        "brine:host/progress@1.0.0": brine_guest::host::progress,
         "brine:host/states@1.0.0": brine_guest::host::states,
     },
+    generate_all,
 });
 
-mod chunk;
+mod arguments;
+mod clock;
+mod drive;
 mod queue;
 mod retcode;
+mod session;
+mod wire;
+mod world;
 
-use brine_guest::Value;
-use brine_guest::host::{job, states};
+use brine_guest::host::job;
+use brine_render::{Dict, Value};
+use brine_states::run::Run;
+use brine_states::{Compiled, File, Start};
 
-use chunk::Low;
+use arguments::Arguments;
+use drive::Drive;
 use queue::Turn;
+use session::Session;
+
+/// A return: a value, or a failure that ends the job.
+type Done = Result<Data, String>;
 
 struct Module;
 
-impl Guest for Module {
-    fn single(
-        fun: String,
-        name: String,
+/// A call whose turn it is.
+struct Called {
+    arguments: Arguments,
+    session: Session,
+}
+
+impl Called {
+    /// Waits for the turn and reads what a compile needs. The inner error is a return that says why it is not this
+    /// call's turn, or why nothing compiles.
+    fn begin(
+        queue: Option<&Data>,
+        kwargs: &Data,
         test: Option<bool>,
-        queue: Option<Data>,
-        kwargs: Data,
-    ) -> Result<Data, String> {
-        let kwargs = entries(kwargs.value()?)?;
-        if let Turn::Taken(others) = queue::take(queue.as_ref(), &kwargs)? {
-            return Ok(refused(others));
+        of_files: bool,
+    ) -> Result<Result<Self, Data>, String> {
+        let arguments = Arguments::new(kwargs)?;
+        if let Turn::Taken(others) = queue::take(queue, arguments.is_set("concurrent"))? {
+            return Ok(Err(refused(others, retcode::COMPILER_ERROR)));
         }
-        let Some((state, function)) = fun.split_once('.') else {
-            job::set_retcode(retcode::COMPILER_ERROR);
-            return Ok("Invalid function passed".into());
-        };
-        let mut entries = kwargs;
-        for (key, value) in [("state", state), ("fun", function), ("__id__", &*name), ("name", &*name)] {
-            entries.retain(|(known, _)| known.text() != Some(key));
-            entries.push((key.into(), value.into()));
+        let session = Session::new(&arguments, test, of_files)?;
+        if !arguments.is_set("force")
+            && let Some(errors) = session.compiler().pillar_errors()
+        {
+            let mut lines = vec!["Pillar failed to render with the following messages:".to_owned()];
+            lines.extend(errors);
+            return Ok(Err(refused(lines, retcode::PILLAR_FAILURE)));
         }
-        let low = Low::new(entries);
-        let errors = low.errors();
-        if !errors.is_empty() {
-            return Ok(refused(errors));
-        }
-        let result = states::run(&low.chunk(0, test == Some(true))).value()?;
-        let all = Value::Dict(vec![(low.tag().into(), result)]);
-        job::set_retcode(retcode::of(&all));
-        Ok(all.into())
+        Ok(Ok(Self { arguments, session }))
     }
 
-    fn low(data: Data, queue: Option<Data>, kwargs: Data) -> Result<Data, String> {
-        let kwargs = entries(kwargs.value()?)?;
-        if let Turn::Taken(others) = queue::take(queue.as_ref(), &kwargs)? {
-            return Ok(refused(others));
+    /// Runs what was compiled.
+    fn run(&self, compiled: Result<Run<'_>, Vec<String>>) -> Done {
+        let mut run = match compiled {
+            Ok(run) => run,
+            Err(errors) => return Ok(refused(errors, retcode::COMPILER_ERROR)),
+        };
+        let results = Drive::new(&self.session, self.session.clock.clone()).run(&mut run)?;
+        job::set_retcode(retcode::of(&results));
+        let results = if self.arguments.is_set("terse") { changed(&results) } else { results };
+        wire::data(&results.into())
+    }
+
+    fn files(&self, mods: &Value) -> Vec<String> {
+        arguments::split(mods).iter().map(arguments::text).collect()
+    }
+}
+
+/// Salt's `terse`: what failed or changed something.
+fn changed(results: &Dict) -> Dict {
+    let shown = |result: &Value| match result {
+        Value::Dict(result) => {
+            let is_set = |name: &str| result.get(name).is_some_and(|value| value.truthy());
+            !is_set("result") || is_set("changes")
         }
-        let low = Low::new(entries(data.value()?)?);
-        let errors = low.errors();
-        if !errors.is_empty() {
-            return Ok(refused(errors));
+        _ => true,
+    };
+    results
+        .borrow()
+        .iter()
+        .filter(|(_, result)| shown(result))
+        .map(|(tag, result)| (tag.clone(), result.clone()))
+        .collect()
+}
+
+/// A list of errors as the return.
+fn refused(errors: Vec<String>, code: i32) -> Data {
+    job::set_retcode(code);
+    brine_guest::Value::from(errors).into()
+}
+
+/// What a compile shows, or its errors.
+fn shown<T>(compiled: Compiled<T>, value: impl FnOnce(T) -> Value) -> Done {
+    match compiled.map_err(|fault| fault.to_string())? {
+        Ok(shown) => wire::data(&value(shown)),
+        Err(errors) => Ok(refused(errors, retcode::COMPILER_ERROR)),
+    }
+}
+
+fn list<T: Into<Value>>(items: Vec<T>) -> Value {
+    Value::list(items.into_iter().map(Into::into))
+}
+
+/// Runs `then` with the call whose turn it is.
+fn with(
+    queue: Option<&Data>,
+    kwargs: &Data,
+    test: Option<bool>,
+    of_files: bool,
+    then: impl FnOnce(&Called) -> Done,
+) -> Done {
+    match Called::begin(queue, kwargs, test, of_files)? {
+        Ok(called) => then(&called),
+        Err(refused) => Ok(refused),
+    }
+}
+
+impl Guest for Module {
+    fn apply(mods: Option<Data>, test: Option<bool>, queue: Option<Data>, kwargs: Data) -> Done {
+        let given = mods.as_ref().map(wire::value).transpose()?.is_some_and(|mods| mods.truthy());
+        match mods.filter(|_| given) {
+            Some(mods) => Self::sls(mods, test, queue, kwargs),
+            None => Self::highstate(test, queue, kwargs),
         }
-        let result = states::run(&low.chunk(0, false)).value()?;
-        let all = Value::Dict(vec![(low.tag().into(), result.clone())]);
-        job::set_retcode(retcode::of(&all));
-        Ok(result.into())
+    }
+
+    fn sls(mods: Data, test: Option<bool>, queue: Option<Data>, kwargs: Data) -> Done {
+        let mods = wire::value(&mods)?;
+        with(queue.as_ref(), &kwargs, test, true, |called| {
+            let jid = called.arguments.get("orchestration_jid");
+            let excluded = called.arguments.list("exclude");
+            let compiler = called.session.compiler();
+            let run = compiler.sls(&called.files(&mods), &excluded, jid.as_ref());
+            called.run(run.map_err(|fault| fault.to_string())?)
+        })
+    }
+
+    fn highstate(test: Option<bool>, queue: Option<Data>, kwargs: Data) -> Done {
+        with(queue.as_ref(), &kwargs, test, false, |called| {
+            let jid = called.arguments.get("orchestration_jid");
+            let (excluded, only) = (called.arguments.list("exclude"), called.arguments.texts("whitelist"));
+            let compiler = called.session.compiler();
+            match compiler.highstate(&excluded, &only, jid.as_ref()).map_err(|fault| fault.to_string())? {
+                Start::Run(run) => called.run(Ok(*run)),
+                Start::Errors(errors) => called.run(Err(errors)),
+                Start::Nothing(results) => {
+                    job::set_retcode(retcode::of(&results));
+                    wire::data(&results.into())
+                }
+            }
+        })
+    }
+
+    fn sls_id(id: String, mods: Data, test: Option<bool>, queue: Option<Data>, kwargs: Data) -> Done {
+        let mods = wire::value(&mods)?;
+        with(queue.as_ref(), &kwargs, test, true, |called| {
+            let compiler = called.session.compiler();
+            let run = compiler.sls(&called.files(&mods), &[], None).map_err(|fault| fault.to_string())?;
+            called.run(run.map(|run| run.only_id(&id)))
+        })
+    }
+
+    fn high(data: Data, test: Option<bool>, queue: Option<Data>, kwargs: Data) -> Done {
+        let high = wire::dict(&data)?;
+        with(queue.as_ref(), &kwargs, test, true, |called| {
+            let compiler = called.session.compiler();
+            called.run(compiler.high(&high, None).map_err(|fault| fault.to_string())?)
+        })
+    }
+
+    fn template_str(tem: String, queue: Option<Data>, kwargs: Data) -> Done {
+        with(queue.as_ref(), &kwargs, None, true, |called| {
+            let compiler = called.session.compiler();
+            let file = File { path: "template_str".into(), data: tem.as_bytes().into() };
+            called.run(compiler.template(&file, "None").map_err(|fault| fault.to_string())?)
+        })
+    }
+
+    fn single(fun: String, name: String, test: Option<bool>, queue: Option<Data>, kwargs: Data) -> Done {
+        with(queue.as_ref(), &kwargs, test, true, |called| {
+            let Some((state, function)) = fun.split_once('.') else {
+                job::set_retcode(retcode::COMPILER_ERROR);
+                return Ok("Invalid function passed".into());
+            };
+            let low = wire::dict(&kwargs)?;
+            for (key, value) in [("state", state), ("fun", function), ("__id__", &*name), ("name", &*name)] {
+                low.set(key, value.into());
+            }
+            called.one(&low, |results| results)
+        })
+    }
+
+    fn low(data: Data, queue: Option<Data>, kwargs: Data) -> Done {
+        with(queue.as_ref(), &kwargs, None, true, |called| {
+            let low = wire::dict(&data)?;
+            if low.get("__id__").is_none() {
+                low.set("__id__", low.get("name").unwrap_or_default());
+            }
+            called.one(&low, |results| {
+                results.borrow().iter().next().map(|(_, result)| result.clone()).unwrap_or_default()
+            })
+        })
+    }
+
+    fn show_top(queue: Option<Data>, kwargs: Data) -> Done {
+        with(queue.as_ref(), &kwargs, None, false, |called| shown(called.session.compiler().show_top(), Value::from))
+    }
+
+    fn show_highstate(queue: Option<Data>, kwargs: Data) -> Done {
+        with(queue.as_ref(), &kwargs, None, false, |called| {
+            shown(called.session.compiler().show_highstate(), Value::from)
+        })
+    }
+
+    fn show_lowstate(queue: Option<Data>, kwargs: Data) -> Done {
+        with(queue.as_ref(), &kwargs, None, false, |called| shown(called.session.compiler().show_lowstate(), list))
+    }
+
+    fn show_states(queue: Option<Data>, kwargs: Data) -> Done {
+        with(queue.as_ref(), &kwargs, None, false, |called| shown(called.session.compiler().show_states(), list))
+    }
+
+    fn show_sls(mods: Data, test: Option<bool>, queue: Option<Data>, kwargs: Data) -> Done {
+        let mods = wire::value(&mods)?;
+        with(queue.as_ref(), &kwargs, test, true, |called| {
+            shown(called.session.compiler().show_sls(&called.files(&mods)), Value::from)
+        })
+    }
+
+    fn show_low_sls(mods: Data, test: Option<bool>, queue: Option<Data>, kwargs: Data) -> Done {
+        let mods = wire::value(&mods)?;
+        with(queue.as_ref(), &kwargs, test, true, |called| {
+            shown(called.session.compiler().show_low_sls(&called.files(&mods)), list)
+        })
+    }
+
+    fn sls_exists(mods: Data, test: Option<bool>, _: Option<Data>, kwargs: Data) -> Result<bool, String> {
+        let (arguments, mods) = (Arguments::new(&kwargs)?, wire::value(&mods)?);
+        let session = Session::new(&arguments, test, true)?;
+        let names: Vec<String> = arguments::split(&mods).iter().map(arguments::text).collect();
+        session.compiler().sls_exists(&names).map_err(|fault| fault.to_string())
+    }
+
+    fn id_exists(ids: Data, mods: Data, test: Option<bool>, _: Option<Data>, kwargs: Data) -> Result<bool, String> {
+        let arguments = Arguments::new(&kwargs)?;
+        let session = Session::new(&arguments, test, true)?;
+        let names = |data: &Data| -> Result<Vec<String>, String> {
+            Ok(arguments::split(&wire::value(data)?).iter().map(arguments::text).collect())
+        };
+        session.compiler().id_exists(&names(&ids)?, &names(&mods)?).map_err(|fault| fault.to_string())
     }
 
     fn running(concurrent: Option<bool>) -> Vec<String> {
@@ -81,16 +285,24 @@ impl Guest for Module {
     }
 }
 
-/// A list of errors as the return, with Salt's code for what does not compile.
-fn refused(errors: Vec<String>) -> Data {
-    job::set_retcode(retcode::COMPILER_ERROR);
-    Value::from(errors).into()
-}
-
-fn entries(value: Value) -> Result<Vec<(Value, Value)>, String> {
-    match value {
-        Value::Dict(entries) => Ok(entries),
-        other => Err(format!("a dict is expected, not {}", other.kind())),
+impl Called {
+    /// Runs one low chunk.
+    fn one<T: Into<Value>>(&self, low: &Dict, shown: impl FnOnce(Dict) -> T) -> Done {
+        let session = &self.session;
+        let of = |name: &str| low.get(name).map(|value| arguments::text(&value));
+        for key in ["state", "fun", "name"] {
+            if of(key).is_none() {
+                return Ok(refused(vec![format!("Missing \"{key}\" data")], retcode::COMPILER_ERROR));
+            }
+        }
+        let full = format!("{}.{}", of("state").unwrap_or_default(), of("fun").unwrap_or_default());
+        if !brine_states::Host::has_state(&session.world, &full) {
+            return Ok(refused(vec![format!("Specified state '{full}' was not found")], retcode::COMPILER_ERROR));
+        }
+        let mut run = Run::single(low, &session.world, &session.options, &session.limits);
+        let results = Drive::new(session, session.clock.clone()).run(&mut run)?;
+        job::set_retcode(retcode::of(&results));
+        wire::data(&shown(results).into())
     }
 }
 

@@ -24,9 +24,8 @@ struct Run {
     queued: bool,
 }
 
-/// Takes the turn to run states. `queue` is the argument, `kwargs` those that say `concurrent`.
-pub(crate) fn take(queue: Option<&Data>, kwargs: &[(Value, Value)]) -> Result<Turn, String> {
-    let flag = |name: &str| kwargs.iter().any(|(key, value)| key.text() == Some(name) && value.truthy());
+/// Takes the turn to run states. `queue` is the argument.
+pub(crate) fn take(queue: Option<&Data>, concurrent: bool) -> Result<Turn, String> {
     let queue = queue.map(Data::value).transpose()?.unwrap_or_default();
     let waits = match queue {
         Value::Bool(queue) => queue,
@@ -41,7 +40,7 @@ pub(crate) fn take(queue: Option<&Data>, kwargs: &[(Value, Value)]) -> Result<Tu
         }
         return Ok(Turn::Free);
     }
-    if flag("concurrent") {
+    if concurrent {
         return Ok(Turn::Free);
     }
     let running = running();

@@ -130,7 +130,7 @@ fn pretended() -> Data {
 }
 
 fn either() -> bool {
-    get_random_u64() % 2 == 0
+    get_random_u64().is_multiple_of(2)
 }
 
 fn invalid(option: &str, expected: &str) -> String {

@@ -1,0 +1,159 @@
+//! What a compile and a run see of this minion: the master's files, functions, states, and the targets of top files.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use brine_guest::Data;
+use brine_guest::host::files::{self, Kind};
+use brine_guest::host::{log, modules, states};
+use brine_render::functions::{self, Surroundings};
+use brine_render::jinja::CallError;
+use brine_render::{Dict, Key, Value};
+use brine_states::{Fault, File, Host, Parameters};
+
+use crate::wire;
+
+/// Bytes that are read at once.
+const PIECE: u32 = 1 << 20;
+/// Upper bound on the bytes of a file: SLS files and templates are text that people write.
+const MAX_FILE: usize = 16 << 20;
+
+/// Names of what a module has, or none if there is no such module.
+type Known<T> = RefCell<HashMap<String, Option<Rc<T>>>>;
+
+/// The minion.
+pub(crate) struct World {
+    surroundings: Surroundings,
+    functions: Known<Vec<String>>,
+    states: Known<HashMap<String, Parameters>>,
+}
+
+impl World {
+    pub(crate) fn new(surroundings: Surroundings) -> Self {
+        Self { surroundings, functions: RefCell::default(), states: RefCell::default() }
+    }
+
+    /// Forgets what modules have, because they may have changed.
+    pub(crate) fn forget(&self) {
+        self.functions.borrow_mut().clear();
+        self.states.borrow_mut().clear();
+    }
+
+    fn states_of(&self, module: &str) -> Option<Rc<HashMap<String, Parameters>>> {
+        if let Some(known) = self.states.borrow().get(module) {
+            return known.clone();
+        }
+        // The host fetches a module that is missing here.
+        states::exists(&format!("{module}.any"));
+        let found: HashMap<String, Parameters> =
+            modules::states(module).iter().map(|state| (state.name.clone(), parameters(state))).collect();
+        let found = (!found.is_empty()).then(|| Rc::new(found));
+        self.states.borrow_mut().insert(module.to_owned(), found.clone());
+        found
+    }
+}
+
+fn parameters(state: &modules::Function) -> Parameters {
+    let named = |optional: bool| {
+        let named = state.parameters.iter().filter(move |p| !p.rest && p.optional == optional);
+        named.map(|p| p.name.clone()).collect()
+    };
+    Parameters { required: named(false), optional: named(true), open: state.parameters.iter().any(|p| p.rest) }
+}
+
+/// A function's dict of keywords for the host.
+pub(crate) fn keywords(keyword: &[(Rc<str>, Value)]) -> Result<Data, String> {
+    let entries = keyword.iter().map(|(name, value)| (Key::from(&**name), value.clone()));
+    wire::data(&Value::dict(entries))
+}
+
+/// Calls a function by the host.
+pub(crate) fn call(name: &str, positional: &[Value], keyword: &[(Rc<str>, Value)]) -> Result<Value, String> {
+    let args = positional.iter().map(wire::data).collect::<Result<Vec<_>, _>>()?;
+    wire::value(&states::call(name, &args, &keywords(keyword)?)?)
+}
+
+impl Host for World {
+    fn environments(&self) -> Vec<String> {
+        files::envs().unwrap_or_default()
+    }
+
+    fn states(&self, saltenv: &str) -> Vec<String> {
+        let files = files::list(saltenv, None, Kind::Files).unwrap_or_default();
+        let sls = files.iter().filter_map(|file| file.strip_suffix(".sls"));
+        sls.map(|file| file.strip_suffix("/init").unwrap_or(file).replace('/', ".")).collect()
+    }
+
+    fn load(&self, saltenv: &str, path: &str) -> Result<Option<File>, String> {
+        if path.split('/').any(|part| matches!(part, "" | "." | "..")) {
+            return Ok(None);
+        }
+        let mut data = Vec::new();
+        loop {
+            let Some(piece) = files::read(path, saltenv, data.len() as u64, PIECE)? else {
+                return if data.is_empty() { Ok(None) } else { Err(format!("{path} went while it was read")) };
+            };
+            data.extend_from_slice(&piece);
+            if data.len() > MAX_FILE {
+                return Err(format!("{path} has more than {MAX_FILE} bytes"));
+            }
+            if piece.len() < PIECE as usize {
+                return Ok(Some(File { path: format!("salt://{path}"), data: data.into() }));
+            }
+        }
+    }
+
+    fn has_function(&self, name: &str) -> bool {
+        if functions::known(name) {
+            return true;
+        }
+        let Some((module, function)) = name.split_once('.') else { return false };
+        let known = self.functions.borrow().get(module).cloned();
+        let functions = known.unwrap_or_else(|| {
+            let described = modules::describe(module);
+            let names =
+                described.map(|module| Rc::new(module.functions.into_iter().map(|f| f.name).collect::<Vec<_>>()));
+            self.functions.borrow_mut().insert(module.to_owned(), names.clone());
+            names
+        });
+        functions.is_some_and(|names| names.iter().any(|name| name == function))
+    }
+
+    fn call(
+        &self,
+        _: &str,
+        name: &str,
+        positional: Vec<Value>,
+        keyword: Vec<(Rc<str>, Value)>,
+    ) -> Result<Value, CallError> {
+        if functions::known(name)
+            && let Some(answer) = functions::call(&self.surroundings, name, positional.clone(), keyword.clone())
+        {
+            return answer;
+        }
+        call(name, &positional, &keyword).map_err(CallError::refused)
+    }
+
+    fn has_state(&self, name: &str) -> bool {
+        self.parameters(name).is_some()
+    }
+
+    fn parameters(&self, name: &str) -> Option<Parameters> {
+        let (module, state) = name.split_once('.')?;
+        self.states_of(module)?.get(state).cloned()
+    }
+
+    fn is_target(&self, expression: &Value, matcher: &str, _: &Value) -> Result<bool, Fault> {
+        functions::matches(&self.surroundings, expression, matcher)
+            .map_err(|error| Fault::Python { class: "SaltRenderError", message: error.to_string() })
+    }
+
+    fn master_tops(&self) -> Dict {
+        Dict::default()
+    }
+
+    fn warn(&self, message: &str) {
+        log::write(log::Level::Warning, message);
+    }
+}
