@@ -89,7 +89,15 @@ impl Guest for Module {
             said("mine", mine::publish("sly", &nothing).map(|()| "published".to_owned())),
             said("push", salt_files::push(&["sly".to_owned()], 0, b"x", 1).map(|took| took.to_string())),
             said("kill", Ok(jobs::kill("20260101000000000000").to_string())),
-            said("call", functions::call("other.run", &[data(Value::List(vec!["/bin/rm".into(), path.as_str().into()]))], &nothing).map(|_| "called".to_owned())),
+            said(
+                "call",
+                functions::call(
+                    "other.run",
+                    &[data(Value::List(vec!["/bin/rm".into(), path.as_str().into()]))],
+                    &nothing,
+                )
+                .map(|_| "called".to_owned()),
+            ),
         ])
     }
 
