@@ -47,15 +47,19 @@ pub(super) fn check(fleet: &Fleet) {
 
     // Functions that Brine does not have get the same error as unknown functions in Salt, and other minions' returns
     // are unaffected.
-    let absent =
-        ["state.apply", "state.highstate", "pkg.install", "service.restart", "mine.get_docker", "test.pingg", "no_dot"];
+    let absent = ["pkg.install", "service.restart", "mine.get_docker", "test.pingg", "no_dot"];
     let made: Vec<Call> = absent.iter().map(|fun| call("brine1", fun, json!([]))).collect();
     for (fun, answer) in absent.iter().zip(calls(master, &made)) {
         let said = answer["brine1"].as_str().unwrap_or_default();
         assert!(said.starts_with(&format!("'{fun}' is not available.")), "{answer}");
     }
-    let output = master.salt(&["brine1", "state.apply"]).exits(1);
-    assert!(output.stdout.contains("'state.apply' is not available."), "{output:?}");
+    let output = master.salt(&["brine1", "pkg.install"]).exits(1);
+    assert!(output.stdout.contains("'pkg.install' is not available."), "{output:?}");
+    // States run; this master has no top file.
+    let answer = calls(master, &[call("brine1", "state.apply", json!([]))]).remove(0);
+    let none = &answer["brine1"]["no_|-states_|-states_|-None"];
+    let said = none["comment"].as_str().unwrap_or_default();
+    assert!(said.starts_with("No Top file or master_tops data matches found.") && none["result"] == false, "{answer}");
 
     // Several functions in one job.
     let multi = ["brine1", "test.ping,test.arg,grains.get,test.pingg", ",", "1 x=2", ",", "id", ",", ""];
