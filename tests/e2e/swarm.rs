@@ -79,7 +79,7 @@ async fn sixty_minions_come_answer_and_come_back() {
     let before = swarm.counts();
     let jid = tokio::task::block_in_place(|| master.start_job(&["-G", "swarm_group:3", "test.ping"]));
     until(&swarm, "a job for a tenth", |now| {
-        now.jobs >= before.jobs + 6 && now.publications >= before.publications + ALL
+        now.returns_acknowledged == before.returns_acknowledged + 6 && now.publications >= before.publications + ALL
     })
     .await;
     assert!(!jid.is_empty());
@@ -87,10 +87,15 @@ async fn sixty_minions_come_answer_and_come_back() {
     // A file of several chunks.
     let content: Vec<u8> = (0..600_000_u32).map(|number| number.to_le_bytes()[0]).collect();
     master.serve("swarm.bin", &content);
+    let before = swarm.counts();
     tokio::task::block_in_place(|| {
         master.start_job(&["-L", "swarm-00001,swarm-00002", "swarm.fetch", "salt://swarm.bin"])
     });
-    until(&swarm, "files", |now| now.files_fetched == 2).await;
+    // Their returns come after the files. The next job counts returns, so it begins when they are in.
+    until(&swarm, "files", |now| {
+        now.files_fetched == 2 && now.returns_acknowledged == before.returns_acknowledged + 2
+    })
+    .await;
     assert_eq!(swarm.counts().file_bytes, 1_200_000);
 
     // The publish key is replaced. The next job still reaches all minions.
