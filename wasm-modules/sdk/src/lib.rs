@@ -1,5 +1,5 @@
 //! The common part of modules written in Rust: the host's interfaces ([`host`]), Salt values ([`Data`]), files ([`fs`],
-//! [`path`]), globs ([`fnmatch`]), paths into values and merging ([`lookup`]), hashes by name (`hash`, a feature), and a panic hook for every module that uses this
+//! [`path`]), changes of files ([`changes`]), differences of texts ([`diff`]), globs ([`fnmatch`]), paths into values and merging ([`lookup`]), hashes by name (`hash`, a feature), results of states ([`states`]), templates (`template`, of the feature `render`), and a panic hook for every module that uses this
 //! crate. The hook writes the panic's message to the minion's log, because the job's return only says that the module
 //! trapped.
 //!
@@ -16,14 +16,21 @@
 #![warn(missing_docs)]
 
 mod bindings;
+pub mod changes;
 mod data;
+pub mod diff;
 pub mod fs;
 #[cfg(feature = "hash")]
 pub mod hash;
 pub mod lookup;
 mod panic;
 pub mod path;
+pub mod states;
+#[cfg(feature = "render")]
+pub mod template;
 mod value;
+#[cfg(feature = "render")]
+pub mod wire;
 
 pub use bindings::brine::host;
 pub use bindings::wasi;
