@@ -1,6 +1,8 @@
 //! The common part of modules written in Rust: the host's interfaces ([`host`]), Salt values ([`Data`]), files ([`fs`],
-//! [`path`]), changes of files ([`changes`]), differences of texts ([`diff`]), globs ([`fnmatch`]), paths into values and merging ([`lookup`]), hashes by name (`hash`, a feature), results of states ([`states`]), templates (`template`, of the feature `render`), and a panic hook for every module that uses this
-//! crate. The hook writes the panic's message to the minion's log, because the job's return only says that the module
+//! [`path`]), changes of files ([`changes`]), differences of texts ([`diff`]), globs ([`fnmatch`]), paths into values and
+//! merging ([`lookup`]), hashes by name (`hash`, a feature), results of states ([`states`]), templates (`template`, of the
+//! feature `render`), and a panic hook for every module that uses this crate. The hook writes the panic's message to the
+//! minion's log, because the job's return only says that the module
 //! trapped.
 //!
 //! A module binds its own world and uses the host's interfaces from this crate:

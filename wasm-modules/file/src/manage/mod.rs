@@ -1,14 +1,18 @@
 //! What `file.managed` makes of its arguments: the content that a file is to have, and the file.
 //!
-//! - `source.rs`   where content comes from; `sums.rs` the hashes that it must have
+//! - `source.rs`   where content comes from; `sums.rs` the hashes that it must have; `get.rs` the content with its hash
 //! - `body.rs`     content that is not read before it has to be
 //! - `contents.rs` content that is said in the state; `template.rs` content that is rendered
 //! - `check.rs`    what would change; `file.rs` the change
 //! - `command.rs`  a program that judges the content before
 
 pub(crate) mod body;
+pub(crate) mod command;
+pub(crate) mod contents;
+pub(crate) mod get;
 pub(crate) mod source;
 pub(crate) mod sums;
+pub(crate) mod template;
 
 /// Why there is no content.
 #[derive(Debug, Clone, PartialEq, Eq)]
