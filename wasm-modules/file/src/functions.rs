@@ -312,4 +312,3 @@ fn diskusage(top: &str) -> Result<u64, String> {
     }
     Ok(total)
 }
-

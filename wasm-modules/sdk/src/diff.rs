@@ -75,8 +75,8 @@ pub fn is_text(content: &[u8]) -> bool {
     // A character may be cut at the end.
     let decodes = std::str::from_utf8(block).map_or_else(|error| error.error_len().is_none(), |_| true);
     let is_odd = |byte: &&u8| match byte {
-        b'\n' | b'\r' | b'\t' | 0x0c | 0x08 | 32..127 => false,
-        128..255 => !decodes,
+        b'\n' | b'\r' | b'\t' | 0x0c | 0x08 | 32..=126 => false,
+        128..=254 => !decodes,
         _ => true,
     };
     let odd = block.iter().filter(is_odd).count();

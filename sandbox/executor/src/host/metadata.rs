@@ -48,15 +48,15 @@ impl wit::Host for Guest {
         Ok(super::parsed(what, &value)?)
     }
 
-    async fn account(&mut self, user: String) -> wasmtime::Result<Option<wit::Account>> {
-        let what = "metadata.account";
+    async fn find_user(&mut self, user: String) -> wasmtime::Result<Option<wit::Account>> {
+        let what = "metadata.find-user";
         let value = self.ask_or_end(what, HostOp::Users(UsersOp::Account { user })).await?;
         let found: Option<(u32, u32)> = super::parsed(what, &value)?;
         Ok(found.map(|(uid, gid)| wit::Account { uid, gid }))
     }
 
-    async fn group_id(&mut self, group: String) -> wasmtime::Result<Option<u32>> {
-        let what = "metadata.group-id";
+    async fn find_group(&mut self, group: String) -> wasmtime::Result<Option<u32>> {
+        let what = "metadata.find-group";
         let value = self.ask_or_end(what, HostOp::Users(UsersOp::GroupId { group })).await?;
         Ok(super::parsed(what, &value)?)
     }

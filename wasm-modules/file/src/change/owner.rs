@@ -64,14 +64,14 @@ pub(crate) fn group(entry: &Entry) -> Value {
 pub(crate) fn uid(user: &Value) -> Option<u32> {
     match user {
         Value::Int(number) => u32::try_from(*number).ok(),
-        other => metadata::account(&other.to_text()).map(|account| account.uid),
+        other => metadata::find_user(&other.to_text()).map(|account| account.uid),
     }
 }
 
 pub(crate) fn gid(group: &Value) -> Option<u32> {
     match group {
         Value::Int(number) => u32::try_from(*number).ok(),
-        other => metadata::group_id(&other.to_text()),
+        other => metadata::find_group(&other.to_text()),
     }
 }
 
@@ -80,9 +80,9 @@ pub(crate) fn group_of(user: &Value) -> Value {
     let account = match user {
         Value::Int(number) => {
             let name = u32::try_from(*number).ok().and_then(metadata::user_name);
-            name.and_then(|name| metadata::account(&name))
+            name.and_then(|name| metadata::find_user(&name))
         }
-        other => metadata::account(&other.to_text()),
+        other => metadata::find_user(&other.to_text()),
     };
     let gid = account.map_or(0, |account| account.gid);
     metadata::group_name(gid).map_or(Value::Int(gid.into()), Value::from)

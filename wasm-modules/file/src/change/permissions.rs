@@ -43,46 +43,54 @@ impl Permissions {
         let lacks = self.lacks(entry);
         if lacks.any() && !dry {
             let wanted = self.owner.owner();
-            let owner = Owner {
-                user: wanted.user.filter(|_| lacks.user),
-                group: wanted.group.filter(|_| lacks.group),
-            };
+            let owner = Owner { user: wanted.user.filter(|_| lacks.user), group: wanted.group.filter(|_| lacks.group) };
             let bits = self.mode.as_deref().filter(|_| lacks.mode).map(mode::bits);
             let done = match bits {
                 // What is no mode cannot be set; the owner can.
                 Some(None) => changes::set_permissions(path, &owner, None, follow).and(Err(String::new())),
-                bits => changes::set_permissions(path, &owner, bits.flatten(), follow).map(drop),
+                bits => changes::set_permissions(path, &owner, bits.flatten(), follow),
             };
-            if let Err(why) = done {
-                let mut lines: Vec<String> = Some(why).into_iter().filter(|why| !why.is_empty()).collect();
-                // Which of them was set is looked up.
-                let now = changes::look(path, follow).ok().flatten();
-                let left = now.as_ref().map_or(lacks, |now| self.lacks(now));
-                self.report(lacks, left, ret, &mut lines);
-                ret.result = Some(false);
-                ret.join(lines);
-                return;
+            match done {
+                Ok(change) => self.report(lacks, change.after.as_ref(), ret),
+                Err(why) => {
+                    let now = changes::look(path, follow).ok().flatten();
+                    let lines = Some(why).into_iter().filter(|why| !why.is_empty()).collect();
+                    ret.join(lines);
+                    self.report(lacks, Some(now.as_ref().unwrap_or(entry)), ret);
+                    ret.result = Some(false);
+                }
             }
+            return;
         }
-        let left = Lacks { user: false, group: false, mode: false };
-        self.report(lacks, left, ret, &mut Vec::new());
+        self.report(lacks, None, ret);
         if dry && !ret.changes.is_empty() {
             ret.result = None;
         }
     }
 
-    fn report(&self, lacked: Lacks, lacks: Lacks, ret: &mut Ret, lines: &mut Vec<String>) {
+    /// Tells what was set of what was lacking, and what was not. `after` is what is there now; none if all was set.
+    pub(crate) fn report(&self, lacked: Lacks, after: Option<&Entry>, ret: &mut Ret) {
+        let none = Lacks { user: false, group: false, mode: false };
+        let lacks = after.map_or(none, |after| self.lacks(after));
         let user = self.owner.user.clone();
         let group = self.owner.group.clone();
         let mode = self.mode.clone().into();
-        let each =
-            [("user", lacked.user, lacks.user, user), ("group", lacked.group, lacks.group, group), ("mode", lacked.mode, lacks.mode, mode)];
+        let each = [
+            ("user", lacked.user, lacks.user, user),
+            ("group", lacked.group, lacks.group, group),
+            ("mode", lacked.mode, lacks.mode, mode),
+        ];
+        let mut lines = Vec::new();
         for (what, lacked, lacks, value) in each {
             if lacks {
                 lines.push(format!("Failed to change {what} to {}", value.to_text()));
             } else if lacked {
                 ret.change(what, value);
             }
+        }
+        if !lines.is_empty() {
+            ret.result = Some(false);
+            ret.join(lines);
         }
     }
 }

@@ -2,8 +2,8 @@
 //! minion. Without a directory in `filesystem`, what `changes` opens is tried first.
 
 use brine_guest::changes::{self, Entry};
-pub(crate) use brine_guest::fs::{Error, FileStat, Kind};
 use brine_guest::fs::{self, Result};
+pub(crate) use brine_guest::fs::{Error, FileStat, Kind};
 use brine_guest::wasi::filesystem::preopens::get_directories;
 
 /// The metadata of a path; with `follow`, of a link's target.
@@ -157,6 +157,9 @@ mod tests {
         assert_eq!(of_host("[Errno 2] No such file or directory: '/x'"), Error::NotFound);
         assert_eq!(of_host("[Errno 13] Permission denied: '/x'"), Error::Denied);
         assert_eq!(of_host("[Errno 27] File too large: '/x'"), Error::Host("[Errno 27] File too large".into()));
-        assert_eq!(of_host("module file may not look at /x"), Error::NotGranted("module file may not look at /x".into()));
+        assert_eq!(
+            of_host("module file may not look at /x"),
+            Error::NotGranted("module file may not look at /x".into())
+        );
     }
 }

@@ -22,9 +22,16 @@ const PATIENCE_MS: u64 = 50_000;
 pub(crate) enum Body {
     Bytes(Vec<u8>),
     /// A file of the master.
-    Master { path: String, saltenv: String, size: Option<u64> },
+    Master {
+        path: String,
+        saltenv: String,
+        size: Option<u64>,
+    },
     /// A file of this host.
-    Local { path: String, size: u64 },
+    Local {
+        path: String,
+        size: u64,
+    },
     /// What a web server has.
     Web(String),
 }

@@ -9,7 +9,12 @@ use crate::wasi::clocks::wall_clock;
 
 /// Runs a command with the path of a file that has this content as its last argument. Returns the comment of a failed
 /// state if it fails. The command is `cmd.run_all`'s, with what the owner granted the module `cmd`.
-pub(crate) fn refused(command: &str, content: &Content, dir: Option<&str>, end: &str) -> Result<Option<String>, String> {
+pub(crate) fn refused(
+    command: &str,
+    content: &Content,
+    dir: Option<&str>,
+    end: &str,
+) -> Result<Option<String>, String> {
     let now = wall_clock::now();
     let seed = format!("{}{}{}{command}", job::current().jid, now.seconds, now.nanoseconds);
     let name = format!("__salt.tmp.{}{end}", &sha256(seed.as_bytes())[..12]);

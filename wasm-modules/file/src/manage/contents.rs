@@ -11,9 +11,11 @@ pub(crate) fn of(value: &Value, newline: bool) -> Result<Vec<u8>, String> {
         other => vec![other.to_text()],
     };
     if parts.is_empty() {
-        return Err("Contents specified by contents/contents_pillar/contents_grains is not a string or list of strings, \
+        return Err(
+            "Contents specified by contents/contents_pillar/contents_grains is not a string or list of strings, \
                     and is not binary data. SLS is likely malformed."
-            .into());
+                .into(),
+        );
     }
     let mut contents = String::new();
     for part in &parts {
@@ -30,9 +32,8 @@ pub(crate) fn of(value: &Value, newline: bool) -> Result<Vec<u8>, String> {
 
 /// Python's `str.splitlines`.
 pub(crate) fn lines(text: &str) -> Vec<&str> {
-    let is_end = |c: char| {
-        matches!(c, '\n' | '\r' | '\x0b' | '\x0c' | '\x1c'..='\x1e' | '\u{85}' | '\u{2028}' | '\u{2029}')
-    };
+    let is_end =
+        |c: char| matches!(c, '\n' | '\r' | '\x0b' | '\x0c' | '\x1c'..='\x1e' | '\u{85}' | '\u{2028}' | '\u{2029}');
     let mut lines = Vec::new();
     let mut rest = text;
     while let Some(at) = rest.find(is_end) {

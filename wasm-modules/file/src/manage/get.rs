@@ -4,11 +4,11 @@ use brine_guest::Value;
 use brine_guest::changes::{self, Kind};
 use brine_guest::hash::sha256;
 
+use super::Trouble;
 use super::body::{self, Body};
 use super::source::{Place, digest, redacted};
 use super::sums::{self, Sum};
 use super::template::{self, Names};
-use super::Trouble;
 
 /// What is asked for.
 #[derive(Debug, Default)]

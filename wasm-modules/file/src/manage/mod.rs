@@ -7,8 +7,10 @@
 //! - `command.rs`  a program that judges the content before
 
 pub(crate) mod body;
+pub(crate) mod check;
 pub(crate) mod command;
 pub(crate) mod contents;
+pub(crate) mod file;
 pub(crate) mod get;
 pub(crate) mod source;
 pub(crate) mod sums;

@@ -28,7 +28,10 @@ pub(crate) fn render(engine: &str, text: &[u8], saltenv: &str, names: &Names) ->
         Err(_) if !brine_guest::diff::is_text(text) => return Ok(text.to_vec()),
         Err(error) => {
             let at = error.valid_up_to();
-            return Err(Trouble::Raised(format!("'utf-8' codec can't decode byte 0x{:02x} in position {at}", text[at])));
+            return Err(Trouble::Raised(format!(
+                "'utf-8' codec can't decode byte 0x{:02x} in position {at}",
+                text[at]
+            )));
         }
     };
     let templates = Templates::new(saltenv).map_err(Trouble::Raised)?;

@@ -1,9 +1,11 @@
 //! The states: a file each, or a family. What they need of the host is `brine:host/changes` alone, for looking too.
 //!
 //! - `ret.rs`, `arguments.rs` the result and the arguments of a state
+//! - `managed.rs`
 //! - `presence.rs` absent, exists, missing
 
 mod arguments;
+mod managed;
 mod presence;
 mod ret;
 
@@ -29,6 +31,14 @@ impl Guest for Module {
 
     fn exists(name: String, _: Data) -> Done {
         presence::exists(&name).map(Into::into)
+    }
+
+    fn managed(name: String, check_cmd: Option<Data>, kwargs: Data) -> Done {
+        let mut arguments = Arguments::new(&kwargs)?;
+        if let Some(check_cmd) = check_cmd {
+            arguments.set("check_cmd", check_cmd.value()?);
+        }
+        managed::managed(&name, &arguments).map(Into::into)
     }
 
     fn missing(name: String, _: Data) -> Done {
