@@ -126,12 +126,9 @@ fn begins(line: &str, name: &str) -> bool {
 /// The first run of hexadecimal digits in a line that is as long as a hash, between characters that are neither letters
 /// nor digits.
 fn hash_in(line: &str) -> Option<Sum> {
-    line.split(|c: char| !c.is_ascii_alphanumeric())
-        .find_map(|word| {
-            let in_bounds = (32..=128).contains(&word.len()) && is_hex(word);
-            in_bounds.then_some(word)
-        })
-        .and_then(|word| Some(Sum { kind: kind_of(word.len())?.into(), hex: word.to_ascii_lowercase() }))
+    let mut words = line.split(|c: char| !c.is_ascii_alphanumeric());
+    let word = words.find(|word| (32..=128).contains(&word.len()) && is_hex(word))?;
+    Some(Sum { kind: kind_of(word.len())?.into(), hex: word.to_ascii_lowercase() })
 }
 
 #[cfg(test)]

@@ -16,6 +16,10 @@ impl Arguments {
         }
     }
 
+    pub(crate) fn from(entries: Vec<(Value, Value)>) -> Self {
+        Self(entries)
+    }
+
     pub(crate) fn get(&self, name: &str) -> Option<&Value> {
         let found = self.0.iter().find(|(key, _)| key.text() == Some(name)).map(|(_, value)| value);
         found.filter(|value| **value != Value::None)

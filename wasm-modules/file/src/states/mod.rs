@@ -1,12 +1,17 @@
 //! The states: a file each, or a family. What they need of the host is `brine:host/changes` alone, for looking too.
 //!
 //! - `ret.rs`, `arguments.rs` the result and the arguments of a state
-//! - `managed.rs`
-//! - `presence.rs` absent, exists, missing
+//! - `managed.rs`, `directory.rs`, `recurse.rs`; `clean.rs` what they remove
+//! - `presence.rs` absent, exists, missing; `links.rs` symlink, hardlink; `names.rs` touch, rename, copy
 
 mod arguments;
+mod clean;
+mod directory;
+mod links;
 mod managed;
+mod names;
 mod presence;
+mod recurse;
 mod ret;
 
 pub(crate) use arguments::Arguments;
@@ -29,8 +34,24 @@ impl Guest for Module {
         presence::absent(&name).map(Into::into)
     }
 
+    fn copy(name: String, source: String, kwargs: Data) -> Done {
+        with(&kwargs, |args| names::copy(&name, &source, args))
+    }
+
+    fn directory(name: String, require: Option<Data>, kwargs: Data) -> Done {
+        let mut arguments = Arguments::new(&kwargs)?;
+        if let Some(require) = require {
+            arguments.set("require", require.value()?);
+        }
+        directory::directory(&name, &arguments).map(Into::into)
+    }
+
     fn exists(name: String, _: Data) -> Done {
         presence::exists(&name).map(Into::into)
+    }
+
+    fn hardlink(name: String, target: String, kwargs: Data) -> Done {
+        with(&kwargs, |args| links::hardlink(&name, &target, args))
     }
 
     fn managed(name: String, check_cmd: Option<Data>, kwargs: Data) -> Done {
@@ -43,5 +64,27 @@ impl Guest for Module {
 
     fn missing(name: String, _: Data) -> Done {
         presence::missing(&name).map(Into::into)
+    }
+
+    fn recurse(name: String, source: Data, require: Option<Data>, kwargs: Data) -> Done {
+        let mut arguments = Arguments::new(&kwargs)?;
+        arguments.set("source", source.value()?);
+        if let Some(require) = require {
+            arguments.set("require", require.value()?);
+        }
+        recurse::recurse(&name, &arguments).map(Into::into)
+    }
+
+    fn rename(name: String, source: String, kwargs: Data) -> Done {
+        with(&kwargs, |args| names::rename(&name, &source, args))
+    }
+
+    fn symlink(name: String, target: String, kwargs: Data) -> Done {
+        with(&kwargs, |args| links::symlink(&name, &target, args))
+    }
+
+    fn touch(name: String, atime: Option<Data>, mtime: Option<Data>, makedirs: Option<bool>) -> Done {
+        let value = |data: Option<Data>| data.map_or(Ok(Default::default()), |data| data.value());
+        names::touch(&name, &value(atime)?, &value(mtime)?, makedirs.unwrap_or(false)).map(Into::into)
     }
 }
