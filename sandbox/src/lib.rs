@@ -96,7 +96,8 @@ pub use kernel::run::JobOutcome;
 pub use kernel::supervisor::Restarts;
 pub use policy::always as always_granted;
 pub use policy::{
-    Entry, Granted, LimitChanges, ModuleGrants, Policy, Profile, Quorum, Refused, Revoked, Rules, Signer, Signers, Subject,
+    Entry, Granted, LimitChanges, ModuleGrants, Policy, Profile, Quorum, Refused, Revoked, Rules, Signer, Signers,
+    Subject,
 };
 pub use sandbox::{Reloaded, Removed, Sandbox, StartError};
 pub use settings::profiles::all as all_profiles;

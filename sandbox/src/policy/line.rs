@@ -107,7 +107,8 @@ impl Remedy for Explain {
         if let Some(profile) = self.profiles.grants.get(&capability) {
             sentence.push_str(&format!("; it takes the place of what the profile {profile} grants"));
         } else if self.profiles.would_help {
-            sentence.push_str("; what all states of Brine's own modules need is granted by sandbox: profiles: [states]");
+            sentence
+                .push_str("; what all states of Brine's own modules need is granted by sandbox: profiles: [states]");
         }
         sentence
     }
