@@ -16,6 +16,7 @@
 #![warn(missing_docs)]
 
 mod bindings;
+pub mod changes;
 mod data;
 pub mod fs;
 #[cfg(feature = "hash")]
@@ -23,6 +24,7 @@ pub mod hash;
 pub mod lookup;
 mod panic;
 pub mod path;
+pub mod program;
 mod value;
 
 pub use bindings::brine::host;
