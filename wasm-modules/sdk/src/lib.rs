@@ -1,6 +1,6 @@
 //! The common part of modules written in Rust: the host's interfaces ([`host`]), Salt values ([`Data`]), files ([`fs`],
-//! [`path`]), globs ([`fnmatch`]), paths into values and merging ([`lookup`]), hashes by name (`hash`, a feature), and a panic hook for every module that uses this
-//! crate. The hook writes the panic's message to the minion's log, because the job's return only says that the module
+//! [`path`]), globs ([`fnmatch`]), paths into values and merging ([`lookup`]), hashes by name (`hash`, a feature), results of states ([`states`]), and a panic hook for every module that uses
+//! this crate. The hook writes the panic's message to the minion's log, because the job's return only says that the module
 //! trapped.
 //!
 //! A module binds its own world and uses the host's interfaces from this crate:
@@ -25,6 +25,7 @@ pub mod lookup;
 mod panic;
 pub mod path;
 pub mod program;
+pub mod states;
 mod value;
 
 pub use bindings::brine::host;
