@@ -128,6 +128,13 @@ impl<'a> Put<'a> {
         self
     }
 
+    /// The same as the host has it.
+    #[must_use]
+    pub fn owner_of(mut self, owner: Owner) -> Self {
+        self.options.owner = owner;
+        self
+    }
+
     /// None to leave it.
     #[must_use]
     pub fn mode(mut self, mode: Option<u32>) -> Self {
@@ -335,13 +342,9 @@ mod tests {
     fn links_are_followed_and_their_number_is_bounded() {
         let links = [("/a/link", "/b/c"), ("/b/c", "d"), ("/loop", "/loop")];
         let target = |path: &str| Ok(links.iter().find(|(link, _)| *link == path).map(|(_, to)| (*to).to_owned()));
-        for (path, real) in [
-            ("/a/link/x", "/b/d/x"),
-            ("/a/link/../x", "/b/x"),
-            ("//a/./y/", "/a/y"),
-            ("/..", "/"),
-            ("/", "/"),
-        ] {
+        for (path, real) in
+            [("/a/link/x", "/b/d/x"), ("/a/link/../x", "/b/x"), ("//a/./y/", "/a/y"), ("/..", "/"), ("/", "/")]
+        {
             assert_eq!(resolve(path, &target).as_deref(), Ok(real), "{path}");
         }
         assert!(resolve("/loop/x", &target).unwrap_err().contains("Too many levels"));

@@ -57,7 +57,9 @@ impl Guest for Module {
         local: Option<Data>,
     ) -> Result<StateResult> {
         let given = |argument: &Option<Data>, default| flag(argument.as_ref(), default);
-        let optional = |argument: &Option<Data>| argument.as_ref().map(|flag| Ok(flag.value()?.truthy())).transpose();
+        let optional = |argument: &Option<Data>| -> Result<Option<bool>> {
+            argument.as_ref().map(|argument| Ok(argument.value()?.truthy())).transpose()
+        };
         let text = |argument: &Option<Data>| text(argument.as_ref());
         let value = |argument: &Option<Data>| value(argument.as_ref());
         let mut wanted = Wanted {
