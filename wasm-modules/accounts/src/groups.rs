@@ -145,8 +145,7 @@ pub fn of_user(user: &str) -> Result<Vec<String>> {
         }
     }
     let member = |group: &Group| group.members.iter().any(|member| member == user);
-    let mut names: Vec<String> =
-        all(None)?.into_iter().filter(|group| member(group)).map(|group| group.name).collect();
+    let mut names: Vec<String> = all(None)?.into_iter().filter(|group| member(group)).map(|group| group.name).collect();
     if let Some(account) = users::find(user, None)? {
         names.extend(numbered(account.gid)?.map(|group| group.name));
     }

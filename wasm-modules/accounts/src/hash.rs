@@ -147,9 +147,29 @@ mod tests {
     }
 
     const HASHES: [(&str, &str, &str, &str); 4] = [
-        ("secret", "saltsalt", "$5$saltsalt$0IyaXrmV7.sGNS6tirgqHLqX/G.FBvgkYA.lpPdS5sA", "$6$saltsalt$TVLlQcbpFVof5W3Yz4DTP6gRstiNuHwwTt6GLc1E5n0U0aDehy0S5knV8wiOQSpT0Y77vwPZN.Pq.H91p5hVO1"),
-        ("", "a", "$5$a$CZ9Csdk0HaS3TQcxgDHTwM2gwOEDCViPn83i6BpFdH.", "$6$a$Z6IPkDduHdwavesVY2NFMpOHkigshxPYdhfLg0D3A7/XFQcso9RV2E8qczyJ2su.dj6RRLaTpvgwN1rZfK0I9."),
-        ("pässwörd with a long text beyond the block of a digest, twice as long as that", "0123456789abcdefgh", "$5$0123456789abcdef$y91pE2.CZmQ7qRzMn6Ylqq5C3p6sDC8KQPAfwHIiio6", "$6$0123456789abcdef$KQELo/rd.uT3DUbMm303nBrtJLBOtNvzPwAyhrFNVBGEhlKf4jY/eRLLoLvJ5xqyYDTTbekPwXaQtdE5g8ODY."),
-        ("x", "rounds=1234$abc", "$5$rounds=1234$abc$GQUBRcRTNQlGV3K5J3jQ0frqOnDs0lQTZRoda9/6Hr0", "$6$rounds=1234$abc$8cf7/a/vq34A0R3i4KKEyavjt51gE5pTDViewHYRLcxHKu7lbyVtrjJHqH9H7xkQpjNRtGyNtjlQVWVuno.uj/"),
+        (
+            "secret",
+            "saltsalt",
+            "$5$saltsalt$0IyaXrmV7.sGNS6tirgqHLqX/G.FBvgkYA.lpPdS5sA",
+            "$6$saltsalt$TVLlQcbpFVof5W3Yz4DTP6gRstiNuHwwTt6GLc1E5n0U0aDehy0S5knV8wiOQSpT0Y77vwPZN.Pq.H91p5hVO1",
+        ),
+        (
+            "",
+            "a",
+            "$5$a$CZ9Csdk0HaS3TQcxgDHTwM2gwOEDCViPn83i6BpFdH.",
+            "$6$a$Z6IPkDduHdwavesVY2NFMpOHkigshxPYdhfLg0D3A7/XFQcso9RV2E8qczyJ2su.dj6RRLaTpvgwN1rZfK0I9.",
+        ),
+        (
+            "pässwörd with a long text beyond the block of a digest, twice as long as that",
+            "0123456789abcdefgh",
+            "$5$0123456789abcdef$y91pE2.CZmQ7qRzMn6Ylqq5C3p6sDC8KQPAfwHIiio6",
+            "$6$0123456789abcdef$KQELo/rd.uT3DUbMm303nBrtJLBOtNvzPwAyhrFNVBGEhlKf4jY/eRLLoLvJ5xqyYDTTbekPwXaQtdE5g8ODY.",
+        ),
+        (
+            "x",
+            "rounds=1234$abc",
+            "$5$rounds=1234$abc$GQUBRcRTNQlGV3K5J3jQ0frqOnDs0lQTZRoda9/6Hr0",
+            "$6$rounds=1234$abc$8cf7/a/vq34A0R3i4KKEyavjt51gE5pTDViewHYRLcxHKu7lbyVtrjJHqH9H7xkQpjNRtGyNtjlQVWVuno.uj/",
+        ),
     ];
 }

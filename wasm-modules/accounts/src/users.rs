@@ -223,7 +223,9 @@ pub fn delete(name: &str, remove: bool, force: bool, root: Option<&str>, local: 
 }
 
 fn is_debian() -> bool {
-    grains::get("os_family", None).and_then(|family| family.value().ok()).is_some_and(|family| family.text() == Some("Debian"))
+    grains::get("os_family", None)
+        .and_then(|family| family.value().ok())
+        .is_some_and(|family| family.text() == Some("Debian"))
 }
 
 /// What of a user can be changed by one option.

@@ -21,7 +21,6 @@
 #![warn(missing_docs)]
 
 mod bindings;
-pub mod changes;
 mod data;
 pub mod fs;
 #[cfg(feature = "hash")]

@@ -58,11 +58,7 @@ impl Guest for Module {
         shadow::set_age(&name, Age::Expire, &expire.value()?, root.as_deref())
     }
 
-    fn gen_password(
-        password: String,
-        crypt_salt: Option<String>,
-        algorithm: Option<String>,
-    ) -> Result<String, String> {
+    fn gen_password(password: String, crypt_salt: Option<String>, algorithm: Option<String>) -> Result<String, String> {
         let algorithm = Algorithm::named(algorithm.as_deref().unwrap_or("sha512"))?;
         let salt = crypt_salt.unwrap_or_else(|| {
             let mut random = [0; 16];

@@ -165,9 +165,13 @@ fn changed_groups(
     if !names.contains(&user.name) {
         now.retain(|name| !name_twins.contains(name) && *name != user.name);
     }
-    let differ = groups_differ(&now, &names, wanted.remove_groups, &|name| {
-        Ok(groups::find(name, None)?.map(|group| group.gid))
-    })?;
+    let differ =
+        groups_differ(
+            &now,
+            &names,
+            wanted.remove_groups,
+            &|name| Ok(groups::find(name, None)?.map(|group| group.gid)),
+        )?;
     Ok((differ && (!names.is_empty() || wanted.remove_groups)).then_some(names))
 }
 

@@ -24,9 +24,9 @@ mod compare;
 mod states;
 mod wanted;
 
+use brine_accounts::groups;
 use brine_accounts::users::{self, Attribute, New};
 use brine_accounts::values::{flag, names, text, value};
-use brine_accounts::groups;
 use brine_guest::Value;
 
 struct Module;
@@ -72,13 +72,7 @@ impl Guest for Module {
             shell,
             non_unique: !flag(unique.as_ref(), true)?,
             system: flag(system.as_ref(), false)?,
-            gecos: [
-                gecos(&fullname)?,
-                gecos(&roomnumber)?,
-                gecos(&workphone)?,
-                gecos(&homephone)?,
-                gecos(&other)?,
-            ],
+            gecos: [gecos(&fullname)?, gecos(&roomnumber)?, gecos(&workphone)?, gecos(&homephone)?, gecos(&other)?],
             no_home: !flag(createhome.as_ref(), true)?,
             nologinit: flag(nologinit.as_ref(), false)?,
             usergroup: usergroup.map(|usergroup| flag(Some(&usergroup), false)).transpose()?,
