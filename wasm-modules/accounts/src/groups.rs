@@ -2,12 +2,9 @@
 
 use brine_guest::{Result, Value};
 
-use crate::values::set;
-use crate::{files, programs, users};
+use crate::{files, programs};
 
 const FILE: &str = "/etc/group";
-/// Local ids from here on do not count in Salt's bound between local and remote groups.
-const LOCAL: i64 = 65_000;
 
 /// A line of `/etc/group`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,38 +115,6 @@ pub fn name(group: &Value) -> Result<Option<String>> {
         Some(gid) => Ok(numbered(gid)?.map(|group| group.name)),
         None => Ok(None),
     }
-}
-
-/// The sorted names of the groups of a user, its own group among them: `user.list_groups`.
-///
-/// # Errors
-/// When groups cannot be read.
-pub fn of_user(user: &str) -> Result<Vec<String>> {
-    if let Some(account) = users::find(user, None)? {
-        let mut gids = programs::group_ids(user)?;
-        gids.push(account.gid);
-        let groups = local(None)?;
-        let most = groups.iter().map(|group| group.gid).filter(|gid| *gid < LOCAL).max();
-        let is_local = |gid: i64| most.is_some_and(|most| gid <= most);
-        let here = groups.iter().filter(|group| is_local(group.gid) && gids.contains(&group.gid));
-        let mut names: Vec<String> = here.map(|group| group.name.clone()).collect();
-        let mut complete = true;
-        for gid in gids.into_iter().filter(|gid| !is_local(*gid)) {
-            match numbered(gid)? {
-                Some(group) => names.push(group.name),
-                None => complete = false,
-            }
-        }
-        if complete {
-            return Ok(set(names));
-        }
-    }
-    let member = |group: &Group| group.members.iter().any(|member| member == user);
-    let mut names: Vec<String> = all(None)?.into_iter().filter(|group| member(group)).map(|group| group.name).collect();
-    if let Some(account) = users::find(user, None)? {
-        names.extend(numbered(account.gid)?.map(|group| group.name));
-    }
-    Ok(set(names))
 }
 
 /// How a new group is to be.

@@ -4,7 +4,9 @@
 //! Local files are read first, as `files` comes first in `nsswitch.conf`; what they lack is asked of `getent`. A dry run
 //! looks in the same way.
 //!
-//! - [`users`], [`groups`], [`shadow`]: what there is, and its changes
+//! - [`users`], [`groups`], [`shadow`]: what there is; of the latter two also the changes
+//! - [`membership`]: who is in which group
+//! - [`useradd`]: changes of users
 //! - [`hash`]: hashes of passwords
 //! - [`values`]: arguments as Python takes them
 
@@ -13,8 +15,10 @@
 mod files;
 pub mod groups;
 pub mod hash;
+pub mod membership;
 mod programs;
 pub mod shadow;
+pub mod useradd;
 pub mod users;
 pub mod values;
 

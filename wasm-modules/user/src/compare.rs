@@ -1,9 +1,10 @@
 //! What is different between a user and how it is to be.
 
+use brine_accounts::membership::GECOS;
 use brine_accounts::shadow::{self, Shadow};
 use brine_accounts::users::{self, User};
 use brine_accounts::values::set;
-use brine_accounts::{groups, is_directory};
+use brine_accounts::{groups, is_directory, membership};
 use brine_guest::{Result, Value};
 
 use crate::wanted::Wanted;
@@ -29,9 +30,6 @@ pub(crate) enum Change {
     /// By its place among those wanted.
     Gecos(usize),
 }
-
-/// The keys of the parts of the field with the full name.
-pub(crate) const GECOS: [&str; 5] = ["fullname", "roomnumber", "workphone", "homephone", "other"];
 
 impl Change {
     /// The key and the value that Salt shows for it.
@@ -68,7 +66,7 @@ pub(crate) fn changes(wanted: &Wanted, gid: &Value, optional: &[String]) -> Resu
     if *gid != Value::None && *gid != own && groups::gid(gid)? != Some(user.gid) {
         changes.push(Change::Gid(gid.clone()));
     }
-    let names = groups::of_user(&user.name)?;
+    let names = membership::of_user(&user.name)?;
     changes.extend(changed_groups(wanted, &user, names, gid, optional)?.map(Change::Groups));
     if let Some(home) = wanted.home.as_ref().filter(|home| !home.is_empty() && **home != user.home) {
         changes.push(Change::Home(home.clone()));

@@ -24,9 +24,9 @@ mod compare;
 mod states;
 mod wanted;
 
-use brine_accounts::groups;
-use brine_accounts::users::{self, Attribute, New};
+use brine_accounts::useradd::{self, Attribute, New};
 use brine_accounts::values::{flag, names, text, value};
+use brine_accounts::{membership, users};
 use brine_guest::Value;
 
 struct Module;
@@ -78,7 +78,7 @@ impl Guest for Module {
             usergroup: usergroup.map(|usergroup| flag(Some(&usergroup), false)).transpose()?,
             local: flag(local.as_ref(), false)?,
         };
-        users::add(&name, &new, root.as_deref())
+        useradd::add(&name, &new, root.as_deref())
     }
 
     fn delete(
@@ -89,28 +89,28 @@ impl Guest for Module {
         local: Option<Data>,
     ) -> Result<bool, String> {
         let given = |argument: &Option<Data>| flag(argument.as_ref(), false);
-        users::delete(&name, given(&remove)?, given(&force)?, root.as_deref(), given(&local)?)
+        useradd::delete(&name, given(&remove)?, given(&force)?, root.as_deref(), given(&local)?)
     }
 
     fn getent(_refresh: Option<Data>, root: Option<String>) -> Result<Vec<Data>, String> {
-        users::all(root.as_deref())?.into_iter().map(|user| Ok(user.info()?.into())).collect()
+        users::all(root.as_deref())?.into_iter().map(|user| Ok(membership::info_of(user)?.into())).collect()
     }
 
     fn chuid(name: String, uid: Data, root: Option<String>) -> Result<bool, String> {
-        users::set(&name, Attribute::Uid, &uid.value()?, root.as_deref())
+        useradd::set(&name, Attribute::Uid, &uid.value()?, root.as_deref())
     }
 
     fn chgid(name: String, gid: Data, root: Option<String>) -> Result<bool, String> {
-        users::set(&name, Attribute::Gid, &gid.value()?, root.as_deref())
+        useradd::set(&name, Attribute::Gid, &gid.value()?, root.as_deref())
     }
 
     fn chshell(name: String, shell: String, root: Option<String>) -> Result<bool, String> {
-        users::set(&name, Attribute::Shell, &shell.into(), root.as_deref())
+        useradd::set(&name, Attribute::Shell, &shell.into(), root.as_deref())
     }
 
     fn chhome(name: String, home: String, persist: Option<Data>, root: Option<String>) -> Result<bool, String> {
         let attribute = if flag(persist.as_ref(), false)? { Attribute::MovedHome } else { Attribute::Home };
-        users::set(&name, attribute, &home.into(), root.as_deref())
+        useradd::set(&name, attribute, &home.into(), root.as_deref())
     }
 
     fn chgroups(name: String, groups: Data, append: Option<Data>, root: Option<String>) -> Result<bool, String> {
@@ -118,7 +118,7 @@ impl Guest for Module {
             Value::Text(joined) => split(&joined),
             _ => names(Some(&groups), "groups")?.unwrap_or_default(),
         };
-        users::set_groups(&name, &groups, flag(append.as_ref(), false)?, root.as_deref())
+        useradd::set_groups(&name, &groups, flag(append.as_ref(), false)?, root.as_deref())
     }
 
     fn chfullname(name: String, fullname: Option<Data>, root: Option<String>) -> Result<bool, String> {
@@ -150,7 +150,7 @@ impl Guest for Module {
     }
 
     fn info(name: String, root: Option<String>) -> Result<Data, String> {
-        Ok(users::info(&name, root.as_deref())?.into())
+        Ok(membership::info(&name, root.as_deref())?.into())
     }
 
     fn primary_group(name: String) -> Result<String, String> {
@@ -158,7 +158,7 @@ impl Guest for Module {
     }
 
     fn list_groups(name: String) -> Result<Vec<String>, String> {
-        groups::of_user(&name)
+        membership::of_user(&name)
     }
 
     fn list_users(root: Option<String>) -> Result<Vec<String>, String> {
@@ -171,7 +171,7 @@ impl Guest for Module {
         if users::find(&new_name, root.as_deref())?.is_some() {
             return Err(format!("User '{new_name}' already exists"));
         }
-        users::set(&name, Attribute::Name, &new_name.into(), root.as_deref())
+        useradd::set(&name, Attribute::Name, &new_name.into(), root.as_deref())
     }
 }
 
@@ -180,7 +180,7 @@ fn split(joined: &str) -> Vec<String> {
 }
 
 fn gecos(name: &str, place: usize, part: Option<Data>, root: Option<String>) -> Result<bool, String> {
-    users::set_gecos(name, place, &text(part.as_ref())?.unwrap_or_default(), root.as_deref())
+    useradd::set_gecos(name, place, &text(part.as_ref())?.unwrap_or_default(), root.as_deref())
 }
 
 export!(Module);

@@ -2,9 +2,9 @@
 
 use brine_accounts::hash::{self, Algorithm};
 use brine_accounts::shadow::{self, Age};
-use brine_accounts::users::{self, Attribute, New};
+use brine_accounts::useradd::{self, Attribute, New};
 use brine_accounts::values::{flag, names, text, value};
-use brine_accounts::{groups, is_directory};
+use brine_accounts::{groups, is_directory, membership, users};
 use brine_guest::host::log;
 use brine_guest::states::{StateResult, is_dry_run};
 use brine_guest::{Result, Value};
@@ -185,9 +185,9 @@ fn change(wanted: &mut Wanted, gid: &Value, optional: &[String], changes: &[Chan
     let name = wanted.name.clone();
     let Some(user) = users::find(&name, wanted.root())? else { return Err(format!("User '{name}' does not exist")) };
     let ids = (user.uid, user.gid);
-    let (before, hash_before) = (user.info()?, shadow::find(&name, None)?);
+    let (before, hash_before) = (membership::info_of(user)?, shadow::find(&name, None)?);
     apply(wanted, ids, changes)?;
-    let after = users::info(&name, wanted.root())?;
+    let after = membership::info(&name, wanted.root())?;
     let mut shown = differences(&before, &after);
     if hash_before.as_ref().map_or("", |shadow| &shadow.passwd) != wanted.password.as_deref().unwrap_or("\0") {
         let hash_after = shadow::find(&name, None)?;
@@ -249,28 +249,28 @@ fn apply(wanted: &Wanted, (uid, gid): (i64, i64), changes: &[Change]) -> Result<
     });
     if let Some(home) = missing.or(new) {
         let attribute = if wanted.persist_home { Attribute::MovedHome } else { Attribute::Home };
-        users::set(name, attribute, &home.as_str().into(), None)?;
+        useradd::set(name, attribute, &home.as_str().into(), None)?;
     }
     if let Some(home) = missing
         && !is_directory(home)?
     {
-        users::make_home(home, uid, gid)?;
+        useradd::make_home(home, uid, gid)?;
     }
     for change in changes {
         match change {
             Change::Age(place) if *place > 0 => age(place)?,
-            Change::Uid(uid) => users::set(name, Attribute::Uid, uid, None)?,
-            Change::Gid(gid) => users::set(name, Attribute::Gid, gid, None)?,
-            Change::Shell(shell) => users::set(name, Attribute::Shell, &shell.as_str().into(), None)?,
+            Change::Uid(uid) => useradd::set(name, Attribute::Uid, uid, None)?,
+            Change::Gid(gid) => useradd::set(name, Attribute::Gid, gid, None)?,
+            Change::Shell(shell) => useradd::set(name, Attribute::Shell, &shell.as_str().into(), None)?,
             Change::Gecos(place) => {
-                users::set_gecos(name, *place, wanted.gecos[*place].as_deref().unwrap_or_default(), None)?
+                useradd::set_gecos(name, *place, wanted.gecos[*place].as_deref().unwrap_or_default(), None)?
             }
             _ => true,
         };
     }
     for change in changes {
         if let Change::Groups(groups) = change {
-            users::set_groups(name, groups, !wanted.remove_groups, None)?;
+            useradd::set_groups(name, groups, !wanted.remove_groups, None)?;
         }
     }
     Ok(())
@@ -307,10 +307,10 @@ fn make(wanted: &Wanted, optional: &[String], missing: &[String]) -> Result<Stat
         usergroup: wanted.usergroup,
         local: wanted.local,
     };
-    if !users::add(name, &new, None)? {
+    if !useradd::add(name, &new, None)? {
         return Ok(StateResult::bad(format!("Failed to create new user {name}")));
     }
-    let mut changes = match users::info(name, wanted.root())? {
+    let mut changes = match membership::info(name, wanted.root())? {
         Value::Dict(entries) => entries,
         _ => Vec::new(),
     };
@@ -375,8 +375,8 @@ fn absent(name: &str, purge: bool, force: bool, local: bool) -> Result<StateResu
     if is_dry_run() {
         return Ok(StateResult::would(format!("User {name} set for removal"), Value::Dict(Vec::new())));
     }
-    let before = groups::of_user(name)?;
-    if !users::delete(name, purge, force, None, local)? {
+    let before = membership::of_user(name)?;
+    if !useradd::delete(name, purge, force, None, local)? {
         return Ok(StateResult::bad(format!("Failed to remove user {name}")));
     }
     let mut changes = Vec::new();
