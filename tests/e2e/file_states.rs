@@ -65,7 +65,10 @@ after:
             assert_eq!(result(&run, name)["result"], Value::Bool(false), "{test} {name}: {run}");
         }
         assert!(comment(result(&run, "/loops")).contains("the template"), "{run}");
-        assert!(comment(result(&run, "outside/file")).contains("the owner of this host grants it by this line"), "{run}");
+        assert!(
+            comment(result(&run, "outside/file")).contains("the owner of this host grants it by this line"),
+            "{run}"
+        );
         for name in ["/secret", "/hidden"] {
             assert_eq!(result(&run, name)["changes"]["diff"], "<show_changes=False>", "{test}: {run}");
         }
