@@ -2,7 +2,7 @@
 //!
 //! - `arguments.rs` the arguments of a state
 //! - `managed.rs`, `directory.rs`, `recurse.rs`; `clean.rs` what they remove
-//! - `presence.rs` absent, exists, missing; `links.rs` symlink, hardlink; `names.rs` touch, rename, copy
+//! - `presence.rs` absent, exists, missing; `links.rs` symlink, hardlink; `names.rs` touch, rename, copy; `tidied.rs`
 
 mod arguments;
 mod clean;
@@ -12,6 +12,7 @@ mod managed;
 mod names;
 mod presence;
 mod recurse;
+mod tidied;
 
 pub(crate) use arguments::Arguments;
 use brine_guest::states::StateResult;
@@ -80,6 +81,10 @@ impl Guest for Module {
 
     fn symlink(name: String, target: String, kwargs: Data) -> Done {
         with(&kwargs, |args| links::symlink(&name, &target, args))
+    }
+
+    fn tidied(name: String, kwargs: Data) -> Done {
+        with(&kwargs, |args| tidied::tidied(&name, args))
     }
 
     fn touch(name: String, atime: Option<Data>, mtime: Option<Data>, makedirs: Option<bool>) -> Done {
