@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use brine_guest::changes;
 use brine_guest::host::job;
 use brine_guest::states::is_dry_run;
 use brine_guest::{Value, path};
@@ -204,6 +205,12 @@ impl Guest for Module {
                 Err(error @ fs::Error::NotGranted(_)) => Err(error.at(&path)),
                 Err(_) => Ok(false),
             },
+            mode @ ("w" | "2" | "x" | "1") if let Ok(found) = changes::look(&path, true) => {
+                // What the minion may do there, if it is root.
+                let executes =
+                    |entry: &changes::Entry| entry.kind == changes::Kind::Directory || entry.mode & 0o111 != 0;
+                Ok(found.is_some_and(|entry| matches!(mode, "w" | "2") || executes(&entry)))
+            }
             "w" | "2" | "x" | "1" => Err("whether it may be written or executed cannot be told here".into()),
             _ => Err("Invalid mode specified.".into()),
         }

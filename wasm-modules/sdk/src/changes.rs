@@ -277,7 +277,12 @@ pub fn realpath(path: &str) -> Result<String> {
     if !path.starts_with('/') {
         return Err(not_absolute(path));
     }
-    resolve(path, &|place| Ok(host::look(place, false, false)?.and_then(|entry| entry.target)))
+    resolve(path, &|place| match host::look(place, false, false) {
+        Ok(entry) => Ok(entry.and_then(|entry| entry.target)),
+        Err(why) if why.starts_with("[Errno ") => Err(why),
+        // What is around a granted directory is not seen, and a grant names a real path.
+        Err(_) => Ok(None),
+    })
 }
 
 /// The form of a path that the host takes.

@@ -192,7 +192,12 @@ pub(crate) fn rmdir(name: &str) -> Done<Value> {
     if !changes::is(name, Kind::Directory)? {
         return Err(format!("A valid directory was not specified: {name}"));
     }
-    Ok(changes::remove(name, false).map_or_else(Value::from, |_| true.into()))
+    // One that is not empty stays.
+    Ok(match changes::remove(name, false) {
+        Err(why) if why.starts_with("[Errno 39]") => false.into(),
+        Err(why) => why.into(),
+        Ok(_) => true.into(),
+    })
 }
 
 pub(crate) fn mkdir(name: &str, user: Option<Data>, group: Option<Data>, mode: Option<Data>) -> Done<bool> {
@@ -232,14 +237,6 @@ pub(crate) fn check_perms(name: &str, ret: &Value, wanted: &Permissions, follow:
     }
     let perms = permissions::described(wanted, &entry, dry);
     wanted.apply(name, &entry, follow, dry, &mut of_this);
-    let lines = if of_this.comment.is_empty() { Vec::new() } else { vec![of_this.comment.clone()] };
-    let without_ret = !ret.truthy();
-    let mut result = of_this.value(name);
-    if without_ret && let Value::Dict(entries) = &mut result {
-        // Without a result to add to, Salt has a list of comments.
-        entries.iter_mut().filter(|(key, _)| key.text() == Some("comment")).for_each(|(_, comment)| {
-            *comment = lines.clone().into();
-        });
-    }
+    let result = of_this.value(name);
     Ok(Value::List(vec![result, perms]))
 }

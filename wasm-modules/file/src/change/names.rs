@@ -21,7 +21,15 @@ pub(crate) fn touch(name: &str, atime: &Value, mtime: &Value) -> Result<(), Stri
             seconds.map(Some).ok_or_else(|| "atime and mtime must be integers".to_owned())
         }
     };
-    changes::touch(name, time(atime)?, time(mtime)?).map(drop)
+    changes::touch(name, time(atime)?, time(mtime)?).map(drop).map_err(|why| strerror(&why))
+}
+
+/// An error of the host without its number and path, as Python's `strerror`.
+pub(crate) fn strerror(why: &str) -> String {
+    let Some((_, text)) = why.strip_prefix("[Errno ").and_then(|rest| rest.split_once("] ")) else {
+        return why.to_owned();
+    };
+    text.rsplit_once(": '").map_or(text, |(text, _)| text).to_owned()
 }
 
 /// Moves a file or a directory, to another file system too.
