@@ -72,7 +72,7 @@ impl Runs {
                 events: 100_000,
                 drift,
                 api: Duration::from_secs(10),
-                pillars: 1_000,
+                pillars: 2_000,
                 renders: 200,
             }
         }

@@ -484,7 +484,8 @@ async fn an_accepted_node_that_misbehaves_is_bounded() {
         }
     }
     let grown = brine_kit::process::resident(pid).saturating_sub(before) >> 20;
-    assert!(grown < 600, "{grown} MiB for {sent} bytes");
+    // Most of it is what the allocator keeps of single requests; without the bound, all that is sent stays.
+    assert!(grown < 1_400, "{grown} MiB for {sent} bytes");
     tokio::task::block_in_place(|| assert_eq!(honest.ping(&token).status, 200, "others notice nothing"));
 }
 
