@@ -3,6 +3,7 @@
 //!
 //! - [`host`] the host's interfaces · [`Data`], [`Value`] Salt's values · [`lookup`] paths into values, and merging
 //! - [`fs`], [`path`] files · [`fnmatch`] globs
+//! - [`changes`] changes of files · [`diff`] differences of texts · `template` templates, a feature
 //! - `hash` hashes by name, a feature
 //! - [`keywords`] arguments by name
 //! - [`program`] programs of the host
@@ -21,7 +22,9 @@
 #![warn(missing_docs)]
 
 mod bindings;
+pub mod changes;
 mod data;
+pub mod diff;
 pub mod fs;
 #[cfg(feature = "hash")]
 pub mod hash;
@@ -31,7 +34,11 @@ mod panic;
 pub mod path;
 pub mod program;
 pub mod states;
+#[cfg(feature = "render")]
+pub mod template;
 mod value;
+#[cfg(feature = "render")]
+pub mod wire;
 
 pub use bindings::brine::host;
 pub use bindings::wasi;

@@ -135,3 +135,42 @@ pub(crate) fn changes(old: &Value, new: &Value) -> Value {
     }
     Value::dict(changes)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(text: &str) -> Value {
+        yaml::load(text, &yaml::Limits::default()).unwrap()
+    }
+
+    /// Recorded from Salt 3008.3.
+    #[test]
+    fn texts_are_salts() {
+        let data = value("{b: [1, 2.5, true, null, 'x: y'], a: {z: {}, y: []}, ü: é}");
+        let text = |kind: Kind, options: &[(String, Value)]| kind.text(&data, options, false).unwrap();
+        assert_eq!(
+            text(Kind::Yaml, &[]),
+            "a:\n  y: []\n  z: {}\nb:\n- 1\n- 2.5\n- true\n- null\n- 'x: y'\n\"\\xFC\": \"\\xE9\""
+        );
+        let one_line = [("indent".to_owned(), Value::None)];
+        assert_eq!(
+            text(Kind::Json, &one_line),
+            r#"{"a": {"y": [], "z": {}}, "b": [1, 2.5, true, null, "x: y"], "ü": "é"}"#
+        );
+        assert_eq!(Kind::Yaml.text(&value("5"), &[], false).unwrap(), "5");
+        let file = value("{sect: {k: v, K2: 5}}");
+        assert_eq!(Kind::Sections.text(&file, &[], false).unwrap(), "[sect]\nk = v\nk2 = 5\n\n");
+        assert!(Kind::Sections.text(&value("[1]"), &[], false).is_err());
+        assert!(Kind::Json.text(&data, &[("skipkeys".into(), true.into())], false).is_err());
+    }
+
+    #[test]
+    fn values_are_merged() {
+        let (old, new) = (value("{a: 1, b: {c: 2}}"), value("{b: {d: 3}}"));
+        let merged = merged(&old, &new).unwrap();
+        assert_eq!(merged.equals(&value("{a: 1, b: {c: 2, d: 3}}")), Some(true));
+        assert_eq!(changes(&old, &merged).equals(&value("{b: {d: {old: <_null_>, new: 3}}}")), Some(true));
+        assert_eq!(old.equals(&value("{a: 1, b: {c: 2}}")), Some(true));
+    }
+}

@@ -1,5 +1,8 @@
 //! `file.decode`
 
+use base64::Engine;
+use base64::alphabet::STANDARD;
+use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 use brine_guest::Value;
 use brine_guest::changes::Put;
 use brine_guest::hash::Hash;
@@ -8,6 +11,10 @@ use brine_guest::states::is_dry_run;
 use super::arguments::Arguments;
 use super::ret::Ret;
 use crate::edit::place;
+
+/// As in Python, bits beyond the last byte do not matter.
+const BASE64: GeneralPurpose =
+    GeneralPurpose::new(&STANDARD, GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true));
 
 pub(crate) fn run(name: &str, arguments: &Arguments) -> Result<Ret, String> {
     let (given, pillar) = (arguments.named("encoded_data"), arguments.named("contents_pillar"));
@@ -51,31 +58,9 @@ pub(crate) fn run(name: &str, arguments: &Arguments) -> Result<Ret, String> {
 
 /// Python's `base64.decodebytes`: characters that are none of the alphabet's are left out.
 fn decoded(text: &str) -> Result<Vec<u8>, String> {
-    let (mut out, mut bits, mut count) = (Vec::new(), 0_u32, 0_u32);
-    for byte in text.bytes() {
-        let digit = match byte {
-            b'A'..=b'Z' => byte - b'A',
-            b'a'..=b'z' => byte - b'a' + 26,
-            b'0'..=b'9' => byte - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            b'=' if count % 4 >= 2 => break,
-            _ => continue,
-        };
-        bits = bits << 6 | u32::from(digit);
-        count += 1;
-        if count % 4 == 0 {
-            out.extend_from_slice(&bits.to_be_bytes()[1..]);
-            bits = 0;
-        }
-    }
-    match count % 4 {
-        0 => {}
-        2 => out.push((bits >> 4).to_be_bytes()[3]),
-        3 => out.extend_from_slice(&(bits >> 2).to_be_bytes()[2..]),
-        _ => return Err("Invalid base64-encoded string: number of data characters cannot be 1 more than a multiple of 4".into()),
-    }
-    Ok(out)
+    let of_alphabet = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=".contains(byte);
+    let digits: Vec<u8> = text.bytes().filter(of_alphabet).collect();
+    BASE64.decode(digits).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]
@@ -84,9 +69,9 @@ mod tests {
 
     #[test]
     fn base64() {
-        for (text, bytes) in [("aGVsbG8K", &b"hello\n"[..]), ("aGVs\nbG8=", b"hello"), ("aA==", b"h"), ("aGU", b"he"), ("", b"")] {
+        for (text, bytes) in [("aGVsbG8K", &b"hello\n"[..]), ("aGVs\nbG8=", b"hello"), ("aA==", b"h"), ("aGVsbG9=", b"hello"), ("", b"")] {
             assert_eq!(decoded(text).unwrap(), bytes, "{text}");
         }
-        assert!(decoded("a").is_err());
+        assert!(decoded("a").is_err() && decoded("aGU").is_err());
     }
 }
