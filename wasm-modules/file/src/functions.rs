@@ -3,10 +3,16 @@
 use std::collections::BTreeSet;
 
 use brine_guest::host::job;
+use brine_guest::states::is_dry_run;
 use brine_guest::{Value, path};
 
+use crate::change::owner::Wanted;
+use crate::change::permissions::Permissions;
+use crate::change::{backups, functions as owners, mode, names};
 use crate::look::fs::Kind;
 use crate::look::{find, fs, glob, grep, hash, stats, text};
+use crate::manage::functions::{self as managing, Question};
+use crate::manage::source;
 use crate::wasi::clocks::wall_clock;
 use crate::{Data, Guest, Module};
 
@@ -256,6 +262,264 @@ impl Guest for Module {
     fn join(args: Vec<Data>) -> Result<String, String> {
         let parts: Vec<String> = args.iter().map(|part| part.name("a part of a path")).collect::<Result<_, _>>()?;
         parts.into_iter().reduce(|head, tail| path::join(&head, &tail)).ok_or_else(|| "there is nothing to join".into())
+    }
+
+    fn user_to_uid(user: Option<Data>) -> Result<Data, String> {
+        Ok(owners::user_to_uid(&managing::value(user)?).into())
+    }
+
+    fn group_to_gid(group: Option<Data>) -> Result<Data, String> {
+        Ok(owners::group_to_gid(&managing::value(group)?).into())
+    }
+
+    fn set_mode(path: String, mode: Data) -> Result<String, String> {
+        owners::set_mode(&path, &mode.value()?)
+    }
+
+    fn chown(path: String, user: Option<Data>, group: Option<Data>) -> Result<Data, String> {
+        Ok(owners::chown(&path, &managing::value(user)?, &managing::value(group)?, true)?.into())
+    }
+
+    fn lchown(path: String, user: Option<Data>, group: Option<Data>) -> Result<Data, String> {
+        Ok(owners::chown(&path, &managing::value(user)?, &managing::value(group)?, false)?.into())
+    }
+
+    fn chgrp(path: String, group: Data) -> Result<Data, String> {
+        Ok(owners::chgrp(&path, &group.value()?)?.into())
+    }
+
+    fn check_perms(
+        name: String,
+        ret: Option<Data>,
+        user: Option<Data>,
+        group: Option<Data>,
+        mode: Option<Data>,
+        attrs: Option<Data>,
+        follow_symlinks: Option<bool>,
+    ) -> Result<Data, String> {
+        let wanted = Permissions {
+            owner: Wanted { user: managing::value(user)?, group: managing::value(group)? },
+            mode: mode::normal(&managing::value(mode)?),
+        };
+        if managing::value(attrs)?.truthy() {
+            return Err("attributes cannot be set here".into());
+        }
+        let ret = managing::value(ret)?;
+        Ok(owners::check_perms(&name, &ret, &wanted, follow_symlinks == Some(true), is_dry_run())?.into())
+    }
+
+    fn write(path: String, args: Vec<Data>, kwargs: Data) -> Result<String, String> {
+        owners::write(&path, args, &kwargs)
+    }
+
+    fn seek_write(path: String, data: Data, offset: u64) -> Result<u64, String> {
+        owners::seek_write(&path, &data.value()?, offset)
+    }
+
+    fn truncate(path: String, length: u64) -> Result<(), String> {
+        owners::truncate(&path, length)
+    }
+
+    fn touch(name: String, atime: Option<Data>, mtime: Option<Data>) -> Result<bool, String> {
+        names::touch(&name, &managing::value(atime)?, &managing::value(mtime)?)?;
+        Ok(true)
+    }
+
+    fn link(src: String, path: String) -> Result<bool, String> {
+        owners::link(&src, &path)
+    }
+
+    fn symlink(
+        src: String,
+        path: String,
+        force: Option<bool>,
+        atomic: Option<bool>,
+        follow_symlinks: Option<bool>,
+    ) -> Result<bool, String> {
+        owners::symlink(&src, &path, force == Some(true), atomic == Some(true), follow_symlinks != Some(false))
+    }
+
+    fn rename(src: String, dst: String) -> Result<bool, String> {
+        owners::rename(&src, &dst)
+    }
+
+    fn move_(src: String, dst: String, disallow_copy_and_unlink: Option<bool>) -> Result<Data, String> {
+        match disallow_copy_and_unlink {
+            Some(true) => owners::rename(&src, &dst).map(Data::from),
+            _ => Ok(owners::move_to(&src, &dst)?.into()),
+        }
+    }
+
+    fn copy(src: String, dst: String, recurse: Option<bool>, remove_existing: Option<bool>) -> Result<bool, String> {
+        owners::copy(&src, &dst, recurse == Some(true), remove_existing == Some(true))
+    }
+
+    fn remove(path: String, _: Data) -> Result<bool, String> {
+        owners::remove(&path)
+    }
+
+    fn rmdir(path: String) -> Result<Data, String> {
+        Ok(owners::rmdir(&path)?.into())
+    }
+
+    fn mkdir(dir_path: String, user: Option<Data>, group: Option<Data>, mode: Option<Data>) -> Result<bool, String> {
+        owners::mkdir(&dir_path, user, group, mode)
+    }
+
+    fn makedirs(path: String, user: Option<Data>, group: Option<Data>, mode: Option<Data>) -> Result<Data, String> {
+        Ok(owners::makedirs(&path, user, group, mode)?.into())
+    }
+
+    fn makedirs_perms(name: String, user: Option<Data>, group: Option<Data>, mode: Option<Data>) -> Result<(), String> {
+        owners::makedirs_perms(&name, user, group, mode)
+    }
+
+    fn list_backups(path: String, limit: Option<Data>) -> Result<Data, String> {
+        let limit = managing::value(limit)?.to_text().parse().ok();
+        Ok(backups::list(&path, limit)?.into())
+    }
+
+    fn list_backup(path: String, limit: Option<Data>) -> Result<Data, String> {
+        Self::list_backups(path, limit)
+    }
+
+    fn restore_backup(path: String, backup_id: Data) -> Result<Data, String> {
+        Ok(backups::restore(&path, &backup_id.value()?)?.into())
+    }
+
+    fn delete_backup(path: String, backup_id: Data) -> Result<Data, String> {
+        Ok(backups::delete(&path, &backup_id.value()?)?.into())
+    }
+
+    fn remove_backup(path: String, backup_id: Data) -> Result<Data, String> {
+        Self::delete_backup(path, backup_id)
+    }
+
+    fn source_list(source: Data, source_hash: Option<Data>, saltenv: Option<String>) -> Result<Data, String> {
+        let saltenv = saltenv.as_deref().unwrap_or("base");
+        let (source, hash) = source::choose(&source.value()?, &managing::value(source_hash)?, saltenv)?;
+        Ok(Value::List(vec![source, hash]).into())
+    }
+
+    fn get_source_sum(
+        file_name: Option<String>,
+        source: Option<String>,
+        source_hash: Option<Data>,
+        source_hash_name: Option<String>,
+        saltenv: Option<String>,
+        _: Data,
+    ) -> Result<Data, String> {
+        let text = |text: Option<String>| text.unwrap_or_default();
+        let saltenv = saltenv.as_deref().unwrap_or("base");
+        let hash = managing::value(source_hash)?;
+        Ok(managing::source_sum(&text(file_name), &text(source), &hash, source_hash_name.as_deref(), saltenv)?.into())
+    }
+
+    fn apply_template_on_contents(
+        contents: Data,
+        template: String,
+        context: Option<Data>,
+        defaults: Option<Data>,
+        saltenv: Option<String>,
+    ) -> Result<Data, String> {
+        let saltenv = saltenv.as_deref().unwrap_or("base");
+        let (context, defaults) = (managing::value(context)?, managing::value(defaults)?);
+        Ok(managing::apply_template(&contents.value()?, &template, &context, &defaults, saltenv)?.into())
+    }
+
+    fn get_diff(
+        file1: String,
+        file2: String,
+        saltenv: Option<String>,
+        show_filenames: Option<bool>,
+        show_changes: Option<bool>,
+        _: Data,
+    ) -> Result<String, String> {
+        let saltenv = saltenv.as_deref().unwrap_or("base");
+        managing::get_diff([&file1, &file2], saltenv, show_filenames != Some(false), show_changes != Some(false))
+    }
+
+    fn get_managed(args: Vec<Data>, kwargs: Data) -> Result<Data, String> {
+        let names = &[
+            "name",
+            "template",
+            "source",
+            "source_hash",
+            "source_hash_name",
+            "user",
+            "group",
+            "mode",
+            "attrs",
+            "saltenv",
+            "context",
+            "defaults",
+            "skip_verify",
+        ];
+        Ok(Question::new(names, args, &kwargs)?.get_managed()?.into())
+    }
+
+    fn check_managed(args: Vec<Data>, kwargs: Data) -> Result<Data, String> {
+        let names = &[
+            "name",
+            "source",
+            "source_hash",
+            "source_hash_name",
+            "user",
+            "group",
+            "mode",
+            "attrs",
+            "template",
+            "context",
+            "defaults",
+            "saltenv",
+            "contents",
+            "skip_verify",
+        ];
+        Ok(Question::new(names, args, &kwargs)?.check_managed()?.into())
+    }
+
+    fn check_managed_changes(args: Vec<Data>, kwargs: Data) -> Result<Data, String> {
+        let names = &[
+            "name",
+            "source",
+            "source_hash",
+            "source_hash_name",
+            "user",
+            "group",
+            "mode",
+            "attrs",
+            "template",
+            "context",
+            "defaults",
+            "saltenv",
+            "contents",
+            "skip_verify",
+        ];
+        Ok(Question::new(names, args, &kwargs)?.check_managed_changes()?.into())
+    }
+
+    fn manage_file(args: Vec<Data>, kwargs: Data) -> Result<Data, String> {
+        let names = &[
+            "name",
+            "sfn",
+            "ret",
+            "source",
+            "source_sum",
+            "user",
+            "group",
+            "mode",
+            "attrs",
+            "saltenv",
+            "backup",
+            "makedirs",
+            "template",
+            "show_changes",
+            "contents",
+            "dir_mode",
+            "follow_symlinks",
+            "skip_verify",
+        ];
+        Ok(Question::new(names, args, &kwargs)?.manage_file()?.into())
     }
 }
 

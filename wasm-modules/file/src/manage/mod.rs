@@ -11,6 +11,7 @@ pub(crate) mod check;
 pub(crate) mod command;
 pub(crate) mod contents;
 pub(crate) mod file;
+pub(crate) mod functions;
 pub(crate) mod get;
 pub(crate) mod source;
 pub(crate) mod sums;
