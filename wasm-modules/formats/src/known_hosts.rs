@@ -83,6 +83,15 @@ pub fn check(known: &[Entry], key: Option<&str>, fingerprint: Option<&str>) -> &
     if is { "exists" } else { "update" }
 }
 
+/// Random bytes for a hashed name, from random numbers.
+pub fn salt(mut random: impl FnMut() -> u64) -> [u8; 20] {
+    let mut salt = [0; 20];
+    for part in salt.chunks_mut(8) {
+        part.copy_from_slice(&random().to_le_bytes()[..part.len()]);
+    }
+    salt
+}
+
 /// The name that a host has in files: with its port, unless that is 22.
 ///
 /// # Errors

@@ -19,7 +19,7 @@ use std::net::IpAddr;
 
 use brine_formats::hosts::Hosts;
 use brine_guest::states::{StateResult, is_dry_run, no_changes};
-use brine_guest::{Data, Value};
+use brine_guest::Value;
 
 use exports::states::Guest;
 

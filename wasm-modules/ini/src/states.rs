@@ -102,7 +102,7 @@ impl Guest for Module {
         strict: Option<bool>,
         encoding: Option<String>,
         no_spaces: Option<bool>,
-    ) -> Result<StateResult, String> {
+    ) -> Result<StateResult> {
         let mut file = File::open(&name, separator.as_deref(), encoding.as_deref())?;
         let wanted = entries(sections.as_ref())?;
         let (strict, no_spaces) = (strict == Some(true), no_spaces == Some(true));
@@ -119,7 +119,7 @@ impl Guest for Module {
         sections: Option<Data>,
         separator: Option<String>,
         encoding: Option<String>,
-    ) -> Result<StateResult, String> {
+    ) -> Result<StateResult> {
         let mut file = File::open(&name, separator.as_deref(), encoding.as_deref())?;
         let mut told = Told::default();
         let mut changes: Changes = Vec::new();
@@ -162,7 +162,7 @@ impl Guest for Module {
         sections: Option<Data>,
         separator: Option<String>,
         encoding: Option<String>,
-    ) -> Result<StateResult, String> {
+    ) -> Result<StateResult> {
         let mut file = File::open(&name, separator.as_deref(), encoding.as_deref())?;
         let names = names(sections.as_ref())?;
         if is_dry_run() {
@@ -186,7 +186,7 @@ impl Guest for Module {
         sections: Option<Data>,
         separator: Option<String>,
         encoding: Option<String>,
-    ) -> Result<StateResult, String> {
+    ) -> Result<StateResult> {
         let mut file = File::open(&name, separator.as_deref(), encoding.as_deref())?;
         let names = names(sections.as_ref())?;
         if is_dry_run() {
@@ -256,7 +256,7 @@ fn present(file: &mut File, wanted: &[(Value, Value)], strict: bool, no_spaces: 
 fn would_be_present(file: &File, wanted: &[(Value, Value)], strict: bool) -> StateResult {
     let has = file.sections.value(false);
     let mut told = Told::default();
-    let mut tell = |told: &mut Told, known: Option<&Value>, option: &Value, value: &Value, section: &str| {
+    let tell = |told: &mut Told, known: Option<&Value>, option: &Value, value: &Value, section: &str| {
         let line = |what: &str| format!("{what} key {}{}", option.to_text(), within(section));
         match known.is_some_and(|known| known.to_text() == value.to_text()) {
             true => told.unchanged(&line("Unchanged")),

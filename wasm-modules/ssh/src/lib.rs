@@ -21,7 +21,7 @@ use brine_formats::authorized_keys::{self, File, Key, Wanted};
 use brine_formats::keyscan::{self, Asked};
 use brine_formats::{key_file, known_hosts};
 use brine_guest::Value;
-use wasi::random::random::get_random_bytes;
+use wasi::random::random::get_random_u64;
 
 struct Module;
 
@@ -280,7 +280,7 @@ fn failed(why: &str) -> Data {
 }
 
 fn salt() -> [u8; 20] {
-    get_random_bytes(20).try_into().unwrap_or_default()
+    known_hosts::salt(get_random_u64)
 }
 
 /// A list of texts, or one; none of what is not given.

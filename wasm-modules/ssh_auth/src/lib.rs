@@ -20,7 +20,7 @@ use brine_formats::authorized_keys::{self, File, Key, Status, Wanted};
 use brine_formats::key_file;
 use brine_guest::host::job;
 use brine_guest::states::{StateResult, is_dry_run, no_changes};
-use brine_guest::{Data, Value};
+use brine_guest::Value;
 
 use exports::states::Guest;
 

@@ -20,7 +20,7 @@ use brine_formats::keyscan::{Asked, Set, Wanted};
 use brine_formats::known_hosts::{self, File};
 use brine_guest::Value;
 use brine_guest::states::{StateResult, is_dry_run, no_changes};
-use wasi::random::random::get_random_bytes;
+use wasi::random::random::get_random_u64;
 
 use exports::states::Guest;
 
@@ -80,7 +80,7 @@ impl Guest for Module {
             key: key.as_deref(),
             fingerprint: fingerprint.as_deref(),
         };
-        let (old, new) = match wanted.set(file, || get_random_bytes(20).try_into().unwrap_or_default())? {
+        let (old, new) = match wanted.set(file, || known_hosts::salt(get_random_u64))? {
             Set::Exists(_) => return Ok(StateResult::good(format!("{name} already exists in {config}"))),
             Set::Failed(why) => return Ok(StateResult::bad(why)),
             Set::Updated { old, new } => (old, new),

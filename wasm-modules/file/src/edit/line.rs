@@ -255,7 +255,8 @@ mod tests {
         assert_eq!(applied(&before(), text).unwrap(), "[a]\n  x = 1\n  y = 2\nz = 3\n[b]\n");
         let end = |indent| Line { location: Some("end"), indent, ..line(Mode::Insert, " z") };
         assert_eq!(applied(&end(true), "  a").unwrap(), "  a\n  z");
-        assert_eq!(applied(&end(false), "  a\n").unwrap(), "  a\n z");
+        // The line after the last end is one too.
+        assert_eq!(applied(&end(false), "  a\n").unwrap(), "  a\n\n z");
         assert_eq!(applied(&end(true), "").unwrap(), " z");
         let start = || Line { location: Some("start"), ..line(Mode::Insert, "z") };
         assert_eq!(applied(&start(), "a\n").unwrap(), "z\na\n");

@@ -4,11 +4,13 @@
 //! - [`pattern`]: Python's regular expressions over bytes
 //! - [`replace`], [`line`], [`block`], [`comment`], [`keyvalue`], [`append`]: from a content to the new one, without a host
 //! - [`place`]: reads and writes the file
-//! - [`run`]: edits of a file, for functions and states
+//! - [`run`]: edits of a file, for functions and states; [`functions`]: the functions
+//! - [`serialize`]: values as text; [`stamp`]: the time in a name
 
 pub(crate) mod append;
 mod block;
 pub(crate) mod comment;
+pub(crate) mod functions;
 pub(crate) mod keyvalue;
 mod line;
 pub(crate) mod lines;

@@ -18,8 +18,8 @@ pub(crate) struct Edit {
 
 impl Edit {
     /// What Salt's functions return: the differences if they are wanted, else whether there are any.
-    pub(crate) fn shown(self, show_changes: bool) -> Value {
-        if show_changes && !self.diff.is_empty() { self.diff.into() } else { self.changed.into() }
+    pub(crate) fn shown(&self, show_changes: bool) -> Value {
+        if show_changes && !self.diff.is_empty() { self.diff.as_str().into() } else { self.changed.into() }
     }
 }
 

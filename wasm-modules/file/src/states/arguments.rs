@@ -58,10 +58,14 @@ impl Arguments {
         }
     }
 
+    /// Whether an argument is given, None too.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|(key, _)| key.text() == Some(name))
+    }
+
     /// The end of a backup's name, `.bak` if it is not given; none if it is false.
     pub(crate) fn ending(&self, name: &str) -> Option<String> {
-        let given = self.0.iter().any(|(key, _)| key.text() == Some(name));
-        if given { self.named(name) } else { Some(".bak".into()) }
+        if self.has(name) { self.named(name) } else { Some(".bak".into()) }
     }
 
     /// A mode in Salt's form.
@@ -89,3 +93,15 @@ impl Arguments {
         self.0.iter().filter(move |(key, _)| key.text().is_some_and(|key| !known.contains(&key)))
     }
 }
+
+/// The arguments that are given, by their parameters' names.
+macro_rules! given {
+    ($($name:ident),* $(,)?) => {{
+        let mut entries: Vec<(brine_guest::Value, brine_guest::Value)> = Vec::new();
+        $(if let Some(value) = $name {
+            entries.push((stringify!($name).into(), value.value()?));
+        })*
+        $crate::states::Arguments::from(entries)
+    }};
+}
+pub(crate) use given;

@@ -27,7 +27,7 @@ mod ret;
 mod serialize;
 mod texts;
 
-pub(crate) use arguments::Arguments;
+pub(crate) use arguments::{Arguments, given};
 use brine_guest::states::StateResult;
 pub(crate) use ret::Ret;
 
@@ -40,17 +40,6 @@ type Done = Result<StateResult, String>;
 /// Runs a state with its arguments.
 fn with(kwargs: &Data, state: impl FnOnce(&Arguments) -> Result<Ret, String>) -> Done {
     Ok(state(&Arguments::new(kwargs)?)?.into())
-}
-
-/// The arguments of a state, by their parameters' names.
-macro_rules! given {
-    ($($name:ident),* $(,)?) => {{
-        let mut entries: Vec<(brine_guest::Value, brine_guest::Value)> = Vec::new();
-        $(if let Some(value) = $name {
-            entries.push((stringify!($name).into(), value.value()?));
-        })*
-        Arguments::from(entries)
-    }};
 }
 
 impl Guest for Module {
