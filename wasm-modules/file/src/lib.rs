@@ -1,6 +1,7 @@
 //! The module `file`: files of the host. The functions and states and their documentation are in `wit/world.wit`.
 //!
 //! - `functions.rs` the functions; `states/` the states, a file each
+//! - `ret.rs`       the result of a state while it is made
 //! - `look/`        what only looks
 //! - `change/`      what changes names, owners, modes and whole files
 //! - `manage/`      the content that a file is to have, and the file
@@ -36,6 +37,7 @@ mod edit;
 mod functions;
 mod look;
 mod manage;
+mod ret;
 mod states;
 
 struct Module;

@@ -2,12 +2,12 @@
 //! panic's message to the minion's log, because the job's return only says that the module trapped.
 //!
 //! - [`host`] the host's interfaces · [`Data`], [`Value`] Salt's values · [`lookup`] paths into values, and merging
-//! - [`fs`], [`path`] files · [`fnmatch`] globs
-//! - [`changes`] changes of files · [`diff`] differences of texts · `template` templates, a feature
+//! - [`fs`], [`path`] files · [`changes`] changes of files · [`diff`] differences of texts · [`fnmatch`] globs
 //! - `hash` hashes by name, a feature
 //! - [`keywords`] arguments by name
 //! - [`program`] programs of the host
 //! - [`states`] results of states
+//! - `template` Salt's templates, `wire` the renderer's values: the feature `render`
 //!
 //! A module binds its own world and uses the host's interfaces from this crate:
 //!

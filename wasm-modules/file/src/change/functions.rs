@@ -7,7 +7,7 @@ use super::owner::{self, Wanted};
 use super::permissions::{self, Permissions};
 use super::{directories, mode, names};
 use crate::look::fs;
-use crate::states::Ret;
+use crate::ret::Ret;
 
 type Done<T> = Result<T, String>;
 

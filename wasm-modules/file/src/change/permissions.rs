@@ -4,7 +4,7 @@ use brine_guest::changes::{self, Entry, Kind, Owner};
 
 use super::owner::Wanted;
 use super::{mode, owner};
-use crate::states::Ret;
+use crate::ret::Ret;
 
 /// Owner and mode that are asked for.
 #[derive(Debug, Clone, Default)]

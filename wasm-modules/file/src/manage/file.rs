@@ -8,7 +8,7 @@ use super::get::Got;
 use super::source::redacted;
 use crate::change::permissions::Permissions;
 use crate::change::{directories, mode};
-use crate::states::Ret;
+use crate::ret::Ret;
 
 /// The mode of a new file, as with Salt's usual umask.
 const NEW: u32 = 0o644;

@@ -13,7 +13,7 @@ use super::{Trouble, check, file};
 use crate::change::mode;
 use crate::change::owner::Wanted;
 use crate::change::permissions::Permissions;
-use crate::states::Ret;
+use crate::ret::Ret;
 
 type Done<T> = Result<T, String>;
 

@@ -5,7 +5,7 @@ use brine_guest::Value;
 use brine_guest::host::job;
 
 use super::arguments::Arguments;
-use super::ret::Ret;
+use super::Ret;
 
 pub(crate) fn run(name: &str, arguments: &Arguments) -> Result<Ret, String> {
     if name.is_empty() {

@@ -5,7 +5,7 @@ use brine_guest::states::is_dry_run;
 use brine_guest::{Value, diff, path};
 
 use super::arguments::Arguments;
-use super::ret::Ret;
+use super::Ret;
 use super::texts;
 use crate::edit::{append as edit, lines, place, run};
 

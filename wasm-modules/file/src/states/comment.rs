@@ -4,7 +4,7 @@ use brine_guest::diff;
 use brine_guest::states::is_dry_run;
 
 use super::arguments::Arguments;
-use super::ret::Ret;
+use super::Ret;
 use crate::edit::comment::known;
 use crate::edit::{lines, place, run};
 

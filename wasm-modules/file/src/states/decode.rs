@@ -9,7 +9,7 @@ use brine_guest::hash::Hash;
 use brine_guest::states::is_dry_run;
 
 use super::arguments::Arguments;
-use super::ret::Ret;
+use super::Ret;
 use crate::edit::place;
 
 /// As in Python, bits beyond the last byte do not matter.

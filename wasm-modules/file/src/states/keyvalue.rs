@@ -4,7 +4,7 @@ use brine_guest::Value;
 use brine_guest::states::is_dry_run;
 
 use super::arguments::Arguments;
-use super::ret::Ret;
+use super::Ret;
 use crate::edit::keyvalue::{Done, KeyValue, Missing};
 use crate::edit::{lines, place};
 

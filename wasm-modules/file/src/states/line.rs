@@ -5,7 +5,7 @@ use brine_guest::states::is_dry_run;
 
 use super::arguments::Arguments;
 use super::replace::changed;
-use super::ret::Ret;
+use super::Ret;
 use crate::edit::{place, run};
 
 pub(crate) fn run(name: &str, arguments: &Arguments) -> Result<Ret, String> {

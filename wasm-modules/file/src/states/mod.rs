@@ -1,6 +1,6 @@
 //! The states: a file each, or a family. What they need of the host is `brine:host/changes` alone, for looking too.
 //!
-//! - `ret.rs`, `arguments.rs` the result and the arguments of a state
+//! - `arguments.rs` the arguments of a state
 //! - `managed.rs`, `directory.rs`, `recurse.rs`; `clean.rs` what they remove
 //! - `presence.rs` absent, exists, missing; `links.rs` symlink, hardlink; `names.rs` touch, rename, copy
 //! - `replace.rs`, `line.rs`, `blockreplace.rs`, `comment.rs`, `append.rs`, `keyvalue.rs` edits of text; `texts.rs` the texts
@@ -23,15 +23,14 @@ mod names;
 mod presence;
 mod recurse;
 pub(crate) mod replace;
-mod ret;
 mod serialize;
 mod texts;
 
 pub(crate) use arguments::{Arguments, given};
 use brine_guest::states::StateResult;
-pub(crate) use ret::Ret;
 
 use crate::exports::states::Guest;
+pub(crate) use crate::ret::Ret;
 use crate::{Data, Module};
 
 /// The result of a state, or an exception in it.

@@ -3,7 +3,7 @@
 use brine_guest::states::is_dry_run;
 
 use super::arguments::Arguments;
-use super::ret::Ret;
+use super::Ret;
 use crate::edit::{place, run};
 use crate::look::text;
 

@@ -5,7 +5,7 @@ use brine_guest::states::is_dry_run;
 use brine_guest::{Data, Value, changes, wire};
 
 use super::arguments::Arguments;
-use super::ret::Ret;
+use super::Ret;
 use super::{managed, texts};
 use crate::edit::serialize::{self, Kind as Serializer};
 use crate::edit::{lines, place};

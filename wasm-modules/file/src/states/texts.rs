@@ -5,7 +5,7 @@ use brine_guest::template::Templates;
 use brine_guest::{Data, Value, host};
 
 use super::arguments::Arguments;
-use super::ret::Ret;
+use super::Ret;
 use crate::edit::lines;
 use crate::manage::body;
 use crate::manage::source::Place;
