@@ -217,7 +217,9 @@ impl Replacement {
                     if c == '0' || digits.len() == 3 {
                         match u8::from_str_radix(&digits, 8) {
                             Ok(number) => plain.push(char::from(number)),
-                            Err(_) => return Err(bad(format!("octal escape value \\{digits} outside of range 0-0o377"))),
+                            Err(_) => {
+                                return Err(bad(format!("octal escape value \\{digits} outside of range 0-0o377")));
+                            }
                         }
                     } else {
                         group(&mut plain, digits.parse().unwrap_or(usize::MAX))?;

@@ -101,7 +101,25 @@ fn the_owner_sees_what_each_module_may_do() {
     }
     let list = master.json("web1", &["sandbox.list"]);
     for module in [
-        "cmd", "config", "cp", "disk", "file", "grains", "mine", "pillar", "sandbox", "saltutil", "state", "sys",
+        "cmd",
+        "config",
+        "cp",
+        "disk",
+        "file",
+        "grains",
+        "host",
+        "hosts",
+        "ini",
+        "mine",
+        "pillar",
+        "sandbox",
+        "saltutil",
+        "ssh",
+        "ssh_auth",
+        "ssh_known_hosts",
+        "state",
+        "sys",
+        "sysctl",
         "test",
     ] {
         assert!(list.get(module).is_some(), "{module} in {list}");

@@ -24,6 +24,7 @@ const STANDARD: &[(&str, &[&str])] = &[
             "/usr/bin/systemctl list-unit-files **",
         ],
     ),
+    ("sysctl", &["/usr/sbin/sysctl -n *", "/usr/bin/sysctl -n *", "/usr/sbin/sysctl -a", "/usr/bin/sysctl -a"]),
 ];
 
 /// Upper bound on the words of one command line.

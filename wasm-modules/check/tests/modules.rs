@@ -66,13 +66,7 @@ const STANDARD: [(&str, &[&str], usize); 20] = [
     ("sandbox", &["brine:host/log", "brine:host/policy"], 51_000),
     (
         "ssh",
-        &[
-            "brine:host/changes",
-            "brine:host/files",
-            "brine:host/log",
-            "brine:host/process",
-            "wasi:random/random",
-        ],
+        &["brine:host/changes", "brine:host/files", "brine:host/log", "brine:host/process", "wasi:random/random"],
         240_000,
     ),
     ("ssh_auth", &["brine:host/changes", "brine:host/files", "brine:host/job", "brine:host/log"], 200_000),

@@ -31,8 +31,7 @@ impl Account {
     pub fn names() -> Result<Vec<String>> {
         let text = changes::read("/etc/passwd")?.unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
-        let mut names: Vec<String> =
-            text.lines().filter_map(|line| Some(line.split_once(':')?.0.to_owned())).collect();
+        let mut names: Vec<String> = text.lines().filter_map(|line| Some(line.split_once(':')?.0.to_owned())).collect();
         names.sort();
         Ok(names)
     }

@@ -67,8 +67,7 @@ pub fn keys(text: &str, fingerprint_hash_type: Option<&str>) -> Result<Vec<Key>>
         let [enc, key, comment @ ..] = &fields[..] else { continue };
         let Some(fingerprint) = fingerprint::of(key, fingerprint_hash_type)? else { continue };
         let options = options.split(',').filter(|_| !options.is_empty()).map(str::to_owned).collect();
-        let new =
-            Key { key: (*key).into(), enc: (*enc).into(), comment: comment.join(" "), options, fingerprint };
+        let new = Key { key: (*key).into(), enc: (*enc).into(), comment: comment.join(" "), options, fingerprint };
         match keys.iter_mut().find(|known| known.key == new.key) {
             Some(known) => *known = new,
             None => keys.push(new),
@@ -388,7 +387,8 @@ fn without(text: &str, key: &str) -> String {
 mod tests {
     use super::*;
 
-    const FILE: &str = "# mine\nssh-rsa AAAAB3Nz a@b c\n\nfrom=\"10.*\",no-pty ssh-ed25519 AAAAC3Nz web\nrubbish\nssh-rsa ==bad x\n";
+    const FILE: &str =
+        "# mine\nssh-rsa AAAAB3Nz a@b c\n\nfrom=\"10.*\",no-pty ssh-ed25519 AAAAC3Nz web\nrubbish\nssh-rsa ==bad x\n";
 
     fn file(text: &str) -> File {
         let account = Account { uid: 1, gid: 1, home: "/nowhere".into() };
@@ -428,10 +428,7 @@ mod tests {
         assert_eq!(one.set(&wanted("AAAA", "", &[])), Ok(Set::New));
         assert!(one.text.ends_with("ssh-rsa ==bad x\nssh-rsa AAAA \n"));
         assert_eq!(one.remove("AAAAB3Nz"), Ok(true));
-        assert_eq!(
-            one.text,
-            "# mine\nfrom=\"10.*\",no-pty ssh-ed25519 AAAAC3Nz web\nssh-rsa ==bad x\nssh-rsa AAAA\n"
-        );
+        assert_eq!(one.text, "# mine\nfrom=\"10.*\",no-pty ssh-ed25519 AAAAC3Nz web\nssh-rsa ==bad x\nssh-rsa AAAA\n");
         assert_eq!(one.remove("AAAAB3Nz"), Ok(false));
     }
 

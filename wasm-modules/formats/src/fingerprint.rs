@@ -13,8 +13,7 @@ const BASE64: GeneralPurpose =
 /// The fingerprint of a key; none if it is no base64. `kind` is a hash, SHA-256 if it is none.
 pub(crate) fn of(key: &str, kind: Option<&str>) -> Result<Option<String>> {
     let kind = kind.filter(|kind| !kind.is_empty()).map_or_else(|| "sha256".into(), str::to_lowercase);
-    let mut hash =
-        Hash::new(&kind).ok_or_else(|| format!("The fingerprint_hash_type {kind} is not supported."))?;
+    let mut hash = Hash::new(&kind).ok_or_else(|| format!("The fingerprint_hash_type {kind} is not supported."))?;
     let Ok(bytes) = BASE64.decode(key) else { return Ok(None) };
     hash.update(&bytes);
     let hex = hash.hex();

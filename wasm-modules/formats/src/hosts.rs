@@ -277,10 +277,7 @@ mod tests {
         assert_eq!(edited(|hosts| hosts.add("10.0.0.2", "x").unwrap()), format!("{all} x\n"));
         assert_eq!(edited(|hosts| hosts.add("::1", "x").unwrap()), format!("{all}\n::1\t\tx\n"));
         assert_eq!(edited(|hosts| hosts.add("10.0.0.2", "c").unwrap()), FILE);
-        assert_eq!(
-            edited(|hosts| assert!(hosts.set_comment("10.0.0.2", "n").unwrap())),
-            format!("{all}\t\t# n\n")
-        );
+        assert_eq!(edited(|hosts| assert!(hosts.set_comment("10.0.0.2", "n").unwrap())), format!("{all}\t\t# n\n"));
         assert_eq!(edited(|hosts| assert!(!hosts.set_comment("1.1.1.1", "n").unwrap())), FILE);
         let removed = "127.0.0.1\tlocalhost lo\n# own\n\n10.0.0.1\t\tb # web\n10.0.0.2 c\n10.0.0.1\t\td \n";
         assert_eq!(edited(|hosts| hosts.remove("10.0.0.1", "a")), removed);

@@ -134,7 +134,8 @@ impl Wanted<'_> {
                 }
                 let wanted = |entry: &Entry| entry.fingerprint.as_deref() == self.fingerprint;
                 if self.fingerprint.is_some() && !found.iter().any(wanted) {
-                    let why = "Remote host public keys found but none of their fingerprints match the one you have provided";
+                    let why =
+                        "Remote host public keys found but none of their fingerprints match the one you have provided";
                     return Ok(Set::Failed(why.into()));
                 }
                 let same = found.iter().all(|entry| keys.contains(&entry.key))

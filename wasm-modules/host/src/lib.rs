@@ -18,8 +18,8 @@ wit_bindgen::generate!({
 use std::net::IpAddr;
 
 use brine_formats::hosts::Hosts;
-use brine_guest::states::{StateResult, is_dry_run, no_changes};
 use brine_guest::Value;
+use brine_guest::states::{StateResult, is_dry_run, no_changes};
 
 use exports::states::Guest;
 
@@ -55,12 +55,7 @@ impl Outcome {
 }
 
 impl Guest for Module {
-    fn present(
-        name: String,
-        ip: Data,
-        comment: Option<String>,
-        clean: Option<bool>,
-    ) -> Result<StateResult, String> {
+    fn present(name: String, ip: Data, comment: Option<String>, clean: Option<bool>) -> Result<StateResult, String> {
         let wanted = texts(&ip)?;
         let comment = comment.filter(|comment| !comment.is_empty());
         let mut hosts = Hosts::open()?;

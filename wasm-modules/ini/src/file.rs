@@ -1,7 +1,7 @@
 //! A file of sections that is read, edited, and put back.
 
-use brine_guest::{Result, Value};
 use brine_guest::changes::{self, Kind, Put};
+use brine_guest::{Result, Value};
 
 use crate::ini::{Form, Section};
 
@@ -34,7 +34,10 @@ impl File {
                 return Err(format!("Unable to open file '{path}'. Exception: [Errno 21] Is a directory: '{path}'"));
             }
             Some(entry) if entry.size > MAX_FILE => {
-                return Err(format!("'{path}' has {} bytes, and a file of sections has at most {MAX_FILE}", entry.size));
+                return Err(format!(
+                    "'{path}' has {} bytes, and a file of sections has at most {MAX_FILE}",
+                    entry.size
+                ));
             }
             Some(_) => changes::read_text(path)?,
         };

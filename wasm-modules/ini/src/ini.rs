@@ -135,12 +135,7 @@ impl Section {
         self.update_to(entries, form, 0)
     }
 
-    fn update_to(
-        &mut self,
-        entries: &[(Value, Value)],
-        form: Form<'_>,
-        depth: usize,
-    ) -> Result<Vec<(Value, Value)>> {
+    fn update_to(&mut self, entries: &[(Value, Value)], form: Form<'_>, depth: usize) -> Result<Vec<(Value, Value)>> {
         if depth > MAX_DEPTH {
             return Err("the sections nest too deep".into());
         }
@@ -266,7 +261,8 @@ mod tests {
         assert_eq!((text.as_str(), changes.to_text().as_str()), ("a 5\nb 2\n", "{'a': {'before': '1', 'after': '5'}}"));
         let (text, _) = updated("", &section("new", &[("k", true.into())]), Form { no_spaces: true, ..FORM });
         assert_eq!(text, "[new]\nk=True\n");
-        let (text, changes) = updated("[s]\na: 1\n", &section("s", &[("b", "3".into())]), Form { separator: ":", ..FORM });
+        let (text, changes) =
+            updated("[s]\na: 1\n", &section("s", &[("b", "3".into())]), Form { separator: ":", ..FORM });
         assert_eq!(text, "[s]\na : 1\nb : 3\n");
         assert_eq!(changes.to_text(), "{'s': {'b': {'before': None, 'after': '3'}}}");
     }

@@ -215,7 +215,10 @@ fn surplus(has: &Value, sections: bool, wanted: &[(Value, Value)]) -> Vec<(Strin
     let Value::Dict(has) = has else { return Vec::new() };
     let is = |value: &Value| matches!(value, Value::Dict(_)) == sections;
     let wanted = |name: &Value| wanted.iter().any(|(known, value)| known.to_text() == name.to_text() && is(value));
-    has.iter().filter(|(name, value)| is(value) && !wanted(name)).map(|(name, value)| (name.to_text(), value.clone())).collect()
+    has.iter()
+        .filter(|(name, value)| is(value) && !wanted(name))
+        .map(|(name, value)| (name.to_text(), value.clone()))
+        .collect()
 }
 
 fn present(file: &mut File, wanted: &[(Value, Value)], strict: bool, no_spaces: bool) -> Result<Changes> {

@@ -120,12 +120,7 @@ impl Guest for Module {
         Ok(done.into())
     }
 
-    fn rm_auth_key(
-        user: String,
-        key: String,
-        config: Option<String>,
-        kind: Option<String>,
-    ) -> Result<String, String> {
+    fn rm_auth_key(user: String, key: String, config: Option<String>, kind: Option<String>) -> Result<String, String> {
         let mut file = File::open(&user, config.as_deref(), kind.as_deref())?;
         let gone = file.remove(&key)?;
         file.save()?;

@@ -18,9 +18,9 @@ wit_bindgen::generate!({
 
 use brine_formats::authorized_keys::{self, File, Key, Status, Wanted};
 use brine_formats::key_file;
+use brine_guest::Value;
 use brine_guest::host::job;
 use brine_guest::states::{StateResult, is_dry_run, no_changes};
-use brine_guest::Value;
 
 use exports::states::Guest;
 

@@ -60,7 +60,8 @@ impl Accumulators {
                 if of_file.is_empty() {
                     return call.arguments.clone();
                 }
-                let all = of_file.iter().map(|known| (Key::from(known.name.as_str()), Value::list(known.texts.clone())));
+                let all =
+                    of_file.iter().map(|known| (Key::from(known.name.as_str()), Value::list(known.texts.clone())));
                 let context = match call.arguments.get("context") {
                     Some(Value::Dict(given)) => Dict::from_entries(given.borrow().clone(), given.is_ordered()),
                     _ => Dict::default(),

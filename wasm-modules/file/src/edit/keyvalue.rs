@@ -191,7 +191,8 @@ mod tests {
         assert_eq!(done.diff.concat(), "  <SOF>\n+ b=2\n+ a=1\n");
         let done = KeyValue { prune: true, ..two() }.apply("c=3\na=1\n");
         assert_eq!((done.content.concat().as_str(), done.deletions), ("a=1\n", 1));
-        let done = KeyValue { key_ignore_case: true, value_ignore_case: true, ..of(&[("A", "X".into())]) }.apply("a=x\n");
+        let done =
+            KeyValue { key_ignore_case: true, value_ignore_case: true, ..of(&[("A", "X".into())]) }.apply("a=x\n");
         assert_eq!(done.changes, 0);
     }
 }

@@ -91,7 +91,8 @@ impl Line<'_> {
                 body.push(line);
             }
             (Some("start"), ..) => {
-                let line = body.first().map_or_else(|| format!("{}\n", self.content), |first| ended(first, self.content));
+                let line =
+                    body.first().map_or_else(|| format!("{}\n", self.content), |first| ended(first, self.content));
                 body.insert(0, line);
             }
             (Some(_), ..) => {}

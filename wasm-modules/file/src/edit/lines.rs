@@ -5,8 +5,7 @@ use std::borrow::Cow;
 use brine_guest::diff;
 
 /// Where Python's `str.splitlines` ends a line, beside `\r\n`.
-const ENDS: [char; 10] =
-    ['\n', '\r', '\x0b', '\x0c', '\x1c', '\x1d', '\x1e', '\u{85}', '\u{2028}', '\u{2029}'];
+const ENDS: [char; 10] = ['\n', '\r', '\x0b', '\x0c', '\x1c', '\x1d', '\x1e', '\u{85}', '\u{2028}', '\u{2029}'];
 
 /// The lines of a text with their ends (`str.splitlines(True)`).
 pub(crate) fn of_text(text: &str) -> Vec<&str> {
@@ -80,9 +79,10 @@ fn decoded(content: &[u8]) -> Vec<Cow<'_, str>> {
     let mut lines = Vec::new();
     let mut rest = content;
     while !rest.is_empty() {
-        let end = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')).map_or(rest.len(), |at| {
-            if rest[at..].starts_with(b"\r\n") { at + 2 } else { at + 1 }
-        });
+        let end = rest
+            .iter()
+            .position(|byte| matches!(byte, b'\n' | b'\r'))
+            .map_or(rest.len(), |at| if rest[at..].starts_with(b"\r\n") { at + 2 } else { at + 1 });
         let (line, after) = rest.split_at(end);
         rest = after;
         lines.push(match core::str::from_utf8(line) {

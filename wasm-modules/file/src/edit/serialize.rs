@@ -1,7 +1,7 @@
 //! Values as the text of a file, and back: `file.serialize`.
 
-use brine_render::data::{Budget, deep_copy};
 use brine_render::data::merge::{How, update};
+use brine_render::data::{Budget, deep_copy};
 use brine_render::yaml::{self, DumpOptions};
 use brine_render::{Value, json};
 
@@ -112,7 +112,8 @@ fn shown(value: &Value) -> String {
 /// A value with another merged into it, on every level; lists are replaced.
 pub(crate) fn merged(old: &Value, new: &Value) -> Result<Value, String> {
     let how = How { recursive: true, merge_lists: false, strict: false };
-    update(&deep_copy(old, &Budget::default()).map_err(|error| error.message)?, new, how, &Budget::default()).map_err(|error| error.message)
+    update(&deep_copy(old, &Budget::default()).map_err(|error| error.message)?, new, how, &Budget::default())
+        .map_err(|error| error.message)
 }
 
 /// What changed, by key: `{"old": …, "new": …}`, and dicts below dicts. Keys that went are left out, as in Salt.

@@ -27,7 +27,9 @@ fn date(days: u64) -> (u64, u64, u64) {
 mod tests {
     #[test]
     fn dates() {
-        for (days, expected) in [(0, (1970, 1, 1)), (59, (1970, 3, 1)), (11_016, (2000, 2, 29)), (20_000, (2024, 10, 4))] {
+        for (days, expected) in
+            [(0, (1970, 1, 1)), (59, (1970, 3, 1)), (11_016, (2000, 2, 29)), (20_000, (2024, 10, 4))]
+        {
             assert_eq!(super::date(days), expected);
         }
     }

@@ -4,8 +4,8 @@
 use brine_guest::Value;
 use brine_guest::host::job;
 
-use super::arguments::Arguments;
 use super::Ret;
+use super::arguments::Arguments;
 
 pub(crate) fn run(name: &str, arguments: &Arguments) -> Result<Ret, String> {
     if name.is_empty() {

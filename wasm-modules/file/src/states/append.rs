@@ -4,8 +4,8 @@ use brine_guest::changes::{self, Owner};
 use brine_guest::states::is_dry_run;
 use brine_guest::{Value, diff, path};
 
-use super::arguments::Arguments;
 use super::Ret;
+use super::arguments::Arguments;
 use super::texts;
 use crate::edit::{append as edit, lines, place, run};
 
@@ -92,11 +92,7 @@ fn shown(new: &[u8], arguments: &Arguments, diff: impl Fn() -> String) -> Value 
 }
 
 /// The texts to add and the content of the file, which is made if it is not there; else the state's result.
-fn prepare(
-    name: &str,
-    arguments: &Arguments,
-    state: &str,
-) -> Result<Result<(Vec<String>, Vec<u8>), Ret>, String> {
+fn prepare(name: &str, arguments: &Arguments, state: &str) -> Result<Result<(Vec<String>, Vec<u8>), Ret>, String> {
     if name.is_empty() {
         return Ok(Err(Ret::bad(format!("Must provide name to {state}"))));
     }

@@ -3,9 +3,9 @@
 use brine_guest::Value;
 use brine_guest::states::is_dry_run;
 
+use super::Ret;
 use super::arguments::Arguments;
 use super::replace::changed;
-use super::Ret;
 use super::texts;
 use crate::edit::{place, run};
 

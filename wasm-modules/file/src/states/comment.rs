@@ -3,8 +3,8 @@
 use brine_guest::diff;
 use brine_guest::states::is_dry_run;
 
-use super::arguments::Arguments;
 use super::Ret;
+use super::arguments::Arguments;
 use crate::edit::comment::known;
 use crate::edit::{lines, place, run};
 

@@ -8,8 +8,8 @@ use brine_guest::changes::Put;
 use brine_guest::hash::Hash;
 use brine_guest::states::is_dry_run;
 
-use super::arguments::Arguments;
 use super::Ret;
+use super::arguments::Arguments;
 use crate::edit::place;
 
 /// As in Python, bits beyond the last byte do not matter.
@@ -69,7 +69,9 @@ mod tests {
 
     #[test]
     fn base64() {
-        for (text, bytes) in [("aGVsbG8K", &b"hello\n"[..]), ("aGVs\nbG8=", b"hello"), ("aA==", b"h"), ("aGVsbG9=", b"hello"), ("", b"")] {
+        for (text, bytes) in
+            [("aGVsbG8K", &b"hello\n"[..]), ("aGVs\nbG8=", b"hello"), ("aA==", b"h"), ("aGVsbG9=", b"hello"), ("", b"")]
+        {
             assert_eq!(decoded(text).unwrap(), bytes, "{text}");
         }
         assert!(decoded("a").is_err() && decoded("aGU").is_err());

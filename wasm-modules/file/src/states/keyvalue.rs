@@ -3,8 +3,8 @@
 use brine_guest::Value;
 use brine_guest::states::is_dry_run;
 
-use super::arguments::Arguments;
 use super::Ret;
+use super::arguments::Arguments;
 use crate::edit::keyvalue::{Done, KeyValue, Missing};
 use crate::edit::{lines, place};
 

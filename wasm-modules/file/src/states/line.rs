@@ -3,9 +3,9 @@
 use brine_guest::changes::{self, Put};
 use brine_guest::states::is_dry_run;
 
+use super::Ret;
 use super::arguments::Arguments;
 use super::replace::changed;
-use super::Ret;
 use crate::edit::{place, run};
 
 pub(crate) fn run(name: &str, arguments: &Arguments) -> Result<Ret, String> {

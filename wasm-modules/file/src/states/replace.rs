@@ -2,8 +2,8 @@
 
 use brine_guest::states::is_dry_run;
 
-use super::arguments::Arguments;
 use super::Ret;
+use super::arguments::Arguments;
 use crate::edit::{place, run};
 use crate::look::text;
 

@@ -4,15 +4,25 @@ use brine_guest::changes::Kind;
 use brine_guest::states::is_dry_run;
 use brine_guest::{Data, Value, changes, wire};
 
-use super::arguments::Arguments;
 use super::Ret;
+use super::arguments::Arguments;
 use super::{managed, texts};
 use crate::edit::serialize::{self, Kind as Serializer};
 use crate::edit::{lines, place};
 
 /// What the state hands on to `file.managed`.
-const OF_THE_FILE: [&str; 10] =
-    ["user", "group", "mode", "backup", "makedirs", "show_changes", "check_cmd", "tmp_dir", "tmp_ext", "encoding_errors"];
+const OF_THE_FILE: [&str; 10] = [
+    "user",
+    "group",
+    "mode",
+    "backup",
+    "makedirs",
+    "show_changes",
+    "check_cmd",
+    "tmp_dir",
+    "tmp_ext",
+    "encoding_errors",
+];
 
 pub(crate) fn run(name: &str, arguments: &Arguments) -> Result<Ret, String> {
     if name.is_empty() {
@@ -84,10 +94,7 @@ fn dataset(arguments: &Arguments) -> Result<Result<Value, String>, String> {
 }
 
 /// The value in the file; none if there is no file, or nothing in it.
-fn existing(
-    name: &str,
-    serializer: Serializer,
-) -> Result<Result<Option<brine_render::Value>, String>, String> {
+fn existing(name: &str, serializer: Serializer) -> Result<Result<Option<brine_render::Value>, String>, String> {
     if !changes::is(name, Kind::Regular)? {
         return Ok(Ok(None));
     }

@@ -4,8 +4,8 @@ use brine_guest::host::job;
 use brine_guest::template::Templates;
 use brine_guest::{Data, Value, host};
 
-use super::arguments::Arguments;
 use super::Ret;
+use super::arguments::Arguments;
 use crate::edit::lines;
 use crate::manage::body;
 use crate::manage::source::Place;
