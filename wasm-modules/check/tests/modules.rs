@@ -45,9 +45,9 @@ const STANDARD: [(&str, &[&str], usize); 20] = [
         3_000_000,
     ),
     ("grains", &["brine:host/grains", "brine:host/log", "brine:host/static-grains"], 160_000),
-    ("host", &["brine:host/changes", "brine:host/job", "brine:host/log"], 140_000),
-    ("hosts", &["brine:host/changes", "brine:host/log"], 140_000),
-    ("ini", &["brine:host/changes", "brine:host/job", "brine:host/log"], 180_000),
+    ("host", &["brine:host/changes", "brine:host/job", "brine:host/log"], 160_000),
+    ("hosts", &["brine:host/changes", "brine:host/log"], 150_000),
+    ("ini", &["brine:host/changes", "brine:host/job", "brine:host/log"], 200_000),
     (
         "mine",
         &[
@@ -67,13 +67,13 @@ const STANDARD: [(&str, &[&str], usize); 20] = [
     (
         "ssh",
         &["brine:host/changes", "brine:host/files", "brine:host/log", "brine:host/process", "wasi:random/random"],
-        240_000,
+        300_000,
     ),
-    ("ssh_auth", &["brine:host/changes", "brine:host/files", "brine:host/job", "brine:host/log"], 200_000),
+    ("ssh_auth", &["brine:host/changes", "brine:host/files", "brine:host/job", "brine:host/log"], 240_000),
     (
         "ssh_known_hosts",
         &["brine:host/changes", "brine:host/job", "brine:host/log", "brine:host/process", "wasi:random/random"],
-        200_000,
+        220_000,
     ),
     (
         "state",
@@ -96,7 +96,7 @@ const STANDARD: [(&str, &[&str], usize); 20] = [
     (
         "sysctl",
         &["brine:host/changes", "brine:host/grains", "brine:host/job", "brine:host/log", "brine:host/process"],
-        140_000,
+        160_000,
     ),
     (
         "test",

@@ -32,7 +32,7 @@ pub(crate) fn replace(
 
 /// `file.line`
 pub(crate) fn line(path: &str, arguments: &Arguments) -> Result<Value, String> {
-    let path = changes::realpath(path)?;
+    let path = place::file_of(path)?;
     Ok(line::line(&path, arguments).run()?.shown(arguments.flag("show_changes", true)))
 }
 

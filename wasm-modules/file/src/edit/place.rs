@@ -1,7 +1,7 @@
 //! The file that is edited: read whole, within a bound, and put back if nobody changed it meanwhile.
 
 use brine_guest::changes::{self, Content, Kind, Put};
-use brine_guest::diff;
+use brine_guest::{diff, path};
 
 /// Upper bound on the bytes of a file that is edited: its lines and their differences are in memory.
 const MAX_TEXT: u64 = 8 << 20;
@@ -47,6 +47,22 @@ pub(crate) fn write(path: &str, old: Option<&[u8]>, new: Vec<u8>) -> Result<(), 
     Put::new(path).instead_of(old).bytes(new).map(drop)
 }
 
+/// Upper bound on links that lead to one another.
+const MAX_LINKS: usize = 40;
+
+/// Where the file of a name is, whose last part may be a link. The directories on the way are not looked at: they need
+/// not be granted.
+pub(crate) fn file_of(path: &str) -> Result<String, String> {
+    let mut place = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        match changes::look(&place, false)?.and_then(|entry| entry.target) {
+            None => return Ok(place),
+            Some(target) => place = path::join(path::dirname(&place), &target),
+        }
+    }
+    Err(format!("[Errno 40] Too many levels of symbolic links: '{path}'"))
+}
+
 /// Whether a backup has the owner of the file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Owned {
@@ -57,7 +73,7 @@ pub(crate) enum Owned {
 /// Copies a file beside it, under its name with this end. If the name is a link, a link beside it leads to the copy, as in
 /// Salt.
 pub(crate) fn backup(path: &str, end: &str, owned: Owned) -> Result<(), String> {
-    let real = changes::realpath(path)?;
+    let real = file_of(path)?;
     let Some(entry) = changes::look(&real, false)? else { return Ok(()) };
     let target = format!("{real}{end}");
     let owner = |id: u32| (owned == Owned::ByFile).then(|| id.to_string());

@@ -1,7 +1,7 @@
 //! Edits of one file: `replace`, `line`, `blockreplace`, `comment_line`, `append`, `prepend`. In a dry run the host records what
 //! would be put.
 
-use brine_guest::{Value, changes, diff};
+use brine_guest::{Value, diff};
 
 use super::block::{Block, Missing};
 use super::line::{Line, Mode};
@@ -200,7 +200,7 @@ pub(crate) fn comment_line(
     let Some(done) = comment::apply(lines::text(&content)?, regex, mark, commenting)? else { return Ok(None) };
     if let Some(end) = backup {
         // Salt moves the file there, so it keeps its owner; without a link beside a link.
-        place::backup(&changes::realpath(path)?, end, Owned::ByFile)?;
+        place::backup(&place::file_of(path)?, end, Owned::ByFile)?;
     }
     place::write(path, Some(&content), done.text.into_bytes())?;
     Ok(Some(diff::unified(&done.old, &done.new, "", "")))
