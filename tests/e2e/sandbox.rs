@@ -107,13 +107,15 @@ fn the_owner_sees_what_each_module_may_do() {
         "disk",
         "file",
         "grains",
+        "group",
         "host",
         "hosts",
         "ini",
         "mine",
         "pillar",
-        "sandbox",
         "saltutil",
+        "sandbox",
+        "shadow",
         "ssh",
         "ssh_auth",
         "ssh_known_hosts",
@@ -121,6 +123,7 @@ fn the_owner_sees_what_each_module_may_do() {
         "sys",
         "sysctl",
         "test",
+        "user",
     ] {
         assert!(list.get(module).is_some(), "{module} in {list}");
     }

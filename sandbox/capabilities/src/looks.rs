@@ -9,6 +9,10 @@ use crate::names::{MAX_NAME, glob};
 
 /// Command lines that standard modules come with. They grant nothing: the program still has to be granted.
 const STANDARD: &[(&str, &[&str])] = &[
+    ("group", ACCOUNTS),
+    ("user", ACCOUNTS),
+    ("shadow", ACCOUNTS),
+    ("archive", ACCOUNTS),
     (
         "pkg",
         &["/usr/bin/dpkg-query **", "/usr/bin/dpkg --print-architecture", "/usr/bin/dpkg --compare-versions * * *"],
@@ -25,6 +29,17 @@ const STANDARD: &[(&str, &[&str])] = &[
         ],
     ),
     ("sysctl", &["/usr/sbin/sysctl -n *", "/usr/bin/sysctl -n *", "/usr/sbin/sysctl -a", "/usr/bin/sysctl -a"]),
+];
+
+/// What looks at users and groups, and whether there is a directory.
+const ACCOUNTS: &[&str] = &[
+    "/usr/bin/getent passwd",
+    "/usr/bin/getent passwd *",
+    "/usr/bin/getent group",
+    "/usr/bin/getent group *",
+    "/usr/bin/id -G -- *",
+    "/usr/bin/id -g -n -- *",
+    "/usr/bin/test -d *",
 ];
 
 /// Upper bound on the words of one command line.

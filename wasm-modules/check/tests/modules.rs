@@ -8,7 +8,7 @@ use wit_parser::{Function, Resolve, TypeDefKind, WorldItem, WorldKey};
 
 /// Every standard module with its permitted imports and its largest size. An import is a request for rights, so a new
 /// one is a decision, made here and in the sandbox's policy. Each module is read, compiled and mapped on every minion.
-const STANDARD: [(&str, &[&str], usize); 20] = [
+const STANDARD: [(&str, &[&str], usize); 23] = [
     ("cmd", &["brine:host/job", "brine:host/log", "brine:host/process"], 160_000),
     ("config", &["brine:host/config", "brine:host/grains", "brine:host/log", "brine:host/pillar"], 60_000),
     (
@@ -48,6 +48,7 @@ const STANDARD: [(&str, &[&str], usize); 20] = [
     ("host", &["brine:host/changes", "brine:host/job", "brine:host/log"], 160_000),
     ("hosts", &["brine:host/changes", "brine:host/log"], 150_000),
     ("ini", &["brine:host/changes", "brine:host/job", "brine:host/log"], 200_000),
+    ("group", &["brine:host/changes", "brine:host/job", "brine:host/log", "brine:host/process"], 170_000),
     (
         "mine",
         &[
@@ -64,6 +65,7 @@ const STANDARD: [(&str, &[&str], usize); 20] = [
     ("pillar", &["brine:host/config", "brine:host/log", "brine:host/pillar"], 140_000),
     ("saltutil", &["brine:host/jobs", "brine:host/log", "brine:host/modules"], 90_000),
     ("sandbox", &["brine:host/log", "brine:host/policy"], 51_000),
+    ("shadow", &["brine:host/changes", "brine:host/log", "brine:host/process", "wasi:random/random"], 190_000),
     (
         "ssh",
         &["brine:host/changes", "brine:host/files", "brine:host/log", "brine:host/process", "wasi:random/random"],
@@ -109,6 +111,18 @@ const STANDARD: [(&str, &[&str], usize); 20] = [
             "wasi:random/random",
         ],
         215_000,
+    ),
+    (
+        "user",
+        &[
+            "brine:host/changes",
+            "brine:host/grains",
+            "brine:host/job",
+            "brine:host/log",
+            "brine:host/process",
+            "wasi:random/random",
+        ],
+        320_000,
     ),
 ];
 
