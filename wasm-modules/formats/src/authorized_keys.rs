@@ -258,7 +258,7 @@ impl File {
                 Ok(Set::Replaced)
             }
             Status::Add => {
-                if path.starts_with(&account.home) && !changes::is(&account.home, Kind::Directory)? {
+                if self.old.is_none() && !make_around(account, path)? {
                     return Ok(Set::Failed);
                 }
                 if !self.text.is_empty() && !self.text.ends_with('\n') {
@@ -331,13 +331,30 @@ impl File {
         if self.old.is_some() {
             return put.text(&self.text).map(drop);
         }
-        let around = path::dirname(&path);
-        if !changes::is(around, Kind::Directory)? {
-            changes::make_directory(around, true, &account.owner(), Some(0o700))?;
-        }
         let owner = account.owner();
         put.owner(owner.user, owner.group).mode(Some(0o600)).text(&self.text).map(drop)
     }
+}
+
+/// Makes the directories around a file that are missing. Returns false if the user's own directory, which is never made,
+/// is one of them.
+fn make_around(account: &Account, path: &str) -> Result<bool> {
+    let (around, owner) = (path::dirname(path), account.owner());
+    let Some(below) = around.strip_prefix(&account.home).filter(|below| below.starts_with('/')) else {
+        changes::make_directory(around, true, &owner, Some(0o700))?;
+        return Ok(true);
+    };
+    // The user's directory is not looked at: what is below it is enough to be granted.
+    let mut place = account.home.clone();
+    for part in below.split('/').filter(|part| !part.is_empty()) {
+        place = path::join(&place, part);
+        match changes::make_directory(&place, false, &owner, Some(0o700)) {
+            Ok(_) => {}
+            Err(why) if why.contains("[Errno 2]") => return Ok(false),
+            Err(why) => return Err(why),
+        }
+    }
+    Ok(true)
 }
 
 /// The path with its `%`: `%u` is the user, `%h` its directory.

@@ -120,12 +120,13 @@ impl Wanted<'_> {
         if !is_missing && !is_open {
             return Ok(Set::Exists(keys));
         }
-        let new = match self.key {
+        let mut new = match self.key {
             Some(key) => vec![Entry {
                 hostname: hostname.to_owned(),
                 key: key.to_owned(),
                 enc: enc.unwrap_or("None").to_owned(),
                 fingerprint: None,
+                port: None,
             }],
             None => {
                 let found = self.asked.keys()?;
@@ -146,8 +147,11 @@ impl Wanted<'_> {
                 found
             }
         };
+        for entry in new.iter_mut().filter(|_| !hash) {
+            entry.port = known_hosts::written_port(&entry.hostname, port);
+        }
         file.remove(&name, enc);
-        file.add(&new, port.filter(|_| !hash))?;
+        file.add(&new)?;
         if self.key.is_some() && hash {
             file.hash(salt);
         }

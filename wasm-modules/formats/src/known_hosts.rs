@@ -29,6 +29,8 @@ pub struct Entry {
     pub enc: String,
     /// Its hash; none of a key that was given.
     pub fingerprint: Option<String>,
+    /// The port that is written with the name.
+    pub port: Option<i64>,
 }
 
 impl Entry {
@@ -40,6 +42,7 @@ impl Entry {
             ("enc", self.enc.as_str().into()),
         ];
         entries.extend(self.fingerprint.as_deref().map(|fingerprint| ("fingerprint", fingerprint.into())));
+        entries.extend(self.port.map(|port| ("port", port.into())));
         Value::dict(entries)
     }
 
@@ -59,6 +62,7 @@ impl Entry {
             key: key.to_owned(),
             enc: enc.to_owned(),
             fingerprint: Some(fingerprint),
+            port: None,
         }))
     }
 }
@@ -69,6 +73,11 @@ pub fn value(entries: &[Entry]) -> Value {
         [] => Value::None,
         entries => Value::List(entries.iter().map(Entry::value).collect()),
     }
+}
+
+/// The port that is written with a name: one that is not 22, of a name without one.
+pub fn written_port(hostname: &str, port: Option<i64>) -> Option<i64> {
+    port.filter(|port| *port != PORT && !hostname.contains(':'))
 }
 
 /// Whether a key, or one with a fingerprint, is among the known ones: Salt's `exists`, `add` or `update`.
@@ -193,16 +202,16 @@ impl File {
         Ok(lines.join("\n"))
     }
 
-    /// Adds the entries at the end, with a port in their names if it is given.
+    /// Adds the entries at the end.
     ///
     /// # Errors
     /// When a field is no word.
-    pub fn add(&mut self, entries: &[Entry], port: Option<i64>) -> Result<()> {
-        for Entry { hostname, key, enc, .. } in entries {
+    pub fn add(&mut self, entries: &[Entry]) -> Result<()> {
+        for Entry { hostname, key, enc, port, .. } in entries {
             if [hostname, key, enc].iter().any(|field| field.is_empty() || field.contains(char::is_whitespace)) {
                 return Err(format!("the key of {hostname:?} is not one word"));
             }
-            let hostname = match port.filter(|port| *port != PORT && !hostname.contains(':')) {
+            let hostname = match port {
                 Some(port) => format!("[{hostname}]:{port}"),
                 None => hostname.clone(),
             };
@@ -249,13 +258,18 @@ impl File {
             let put = Put::new(&old).follow(false).owner(owner.user.clone(), owner.group.clone()).mode(Some(0o600));
             put.content(&Content::File(self.path.clone()))?;
         }
-        let around = path::dirname(&self.path);
-        if !changes::is(around, Kind::Directory)? {
-            changes::make_directory(around, true, &owner, self.account.as_ref().map(|_| 0o700))?;
-        }
         let mode = self.old.is_none().then_some(0o600);
         let put = Put::new(&self.path).instead_of(self.old.as_deref().map(str::as_bytes));
-        put.owner(owner.user, owner.group).mode(mode).text(&self.text).map(drop)
+        let put = put.owner(owner.user.clone(), owner.group.clone()).mode(mode);
+        match put.clone().text(&self.text) {
+            // The directory is looked at only here: it need not be granted where it is there.
+            Err(why) if why.contains("[Errno 2]") => {
+                let mode = self.account.as_ref().map(|_| 0o700);
+                changes::make_directory(path::dirname(&self.path), true, &owner, mode)?;
+                put.text(&self.text).map(drop)
+            }
+            done => done.map(drop),
+        }
     }
 }
 
@@ -371,16 +385,16 @@ mod tests {
         let mut one = file(FILE);
         assert_eq!(one.remove("web1", Some("ssh-ed25519")), [3]);
         assert_eq!(one.remove("web1", None), [2, 3]);
-        let entry = |hostname: &str| Entry {
+        let entry = |hostname: &str, port| Entry {
             hostname: hostname.into(),
             key: "CCCC".into(),
             enc: "ssh-rsa".into(),
             fingerprint: None,
+            port,
         };
-        one.add(&[entry("web2")], None).unwrap();
-        one.add(&[entry("web2")], Some(2200)).unwrap();
+        one.add(&[entry("web2", None), entry("web2", Some(2200))]).unwrap();
         assert!(one.text.ends_with("BBBB\nweb2 ssh-rsa CCCC\n[web2]:2200 ssh-rsa CCCC\n"));
-        assert!(one.add(&[entry("a\nb")], None).is_err());
+        assert!(one.add(&[entry("a\nb", None)]).is_err());
         for bad in ["", "-oProxyCommand=x", "a b", "a,b", "*", "a\n"] {
             assert!(name(bad, None).is_err(), "{bad:?}");
         }
