@@ -409,7 +409,13 @@ mod tests {
 
     fn file(text: &str) -> File {
         let account = Account { uid: 1, gid: 1, home: "/nowhere".into() };
-        File { account: Some(account), path: Some("/etc/keys".into()), old: None, text: text.into(), hash: None }
+        File {
+            account: Some(account),
+            path: Some("/etc/keys".into()),
+            old: Some(text.into()),
+            text: text.into(),
+            hash: None,
+        }
     }
 
     fn wanted<'a>(key: &'a str, comment: &'a str, options: &'a [String]) -> Wanted<'a> {

@@ -1,8 +1,8 @@
 //! Files of the host that several modules read and edit: a module of functions, and one of states.
 //!
-//! - [`hosts`]: `/etc/hosts`
-//! - [`accounts`]: `/etc/passwd`
-//! - [`authorized_keys`], [`known_hosts`]: the files of ssh; [`key_file`], [`keyscan`]: where keys come from
+//! - [`hosts`] `/etc/hosts`
+//! - [`accounts`] `/etc/passwd`
+//! - [`authorized_keys`], [`known_hosts`] the files of ssh; [`key_file`], [`keyscan`] where keys come from
 
 #![warn(missing_docs)]
 

@@ -25,12 +25,15 @@ use exports::states::Guest;
 
 struct Module;
 
+/// Addresses, each with what was added to it or removed from it.
+type ByAddress = Vec<(String, Vec<String>)>;
+
 /// What a state came to.
 struct Outcome {
     result: Option<bool>,
     comments: Vec<String>,
-    /// By kind of change: addresses with what was added or removed.
-    changes: Vec<(&'static str, Vec<(String, Vec<String>)>)>,
+    /// By kind of change.
+    changes: Vec<(&'static str, ByAddress)>,
 }
 
 impl Outcome {
@@ -46,7 +49,7 @@ impl Outcome {
     }
 
     fn finish(self, warnings: Vec<String>) -> StateResult {
-        let of_kind = |entries: Vec<(String, Vec<String>)>| {
+        let of_kind = |entries: ByAddress| {
             Value::Dict(entries.into_iter().map(|(ip, texts)| (ip.into(), texts.into())).collect())
         };
         let changes = self.changes.into_iter().map(|(kind, entries)| (kind.into(), of_kind(entries))).collect();

@@ -53,7 +53,7 @@ pub(crate) struct Known {
 pub(crate) fn known(regex: &str, mark: &str) -> Known {
     let flag = regex.strip_prefix("(?").and_then(|rest| {
         let mut chars = rest.chars();
-        (chars.next().is_some_and(|c| "iLmsux".contains(c)) && chars.next() == Some(')')).then(|| chars.as_str())
+        (chars.next().is_some_and(|c| "iLmsux".contains(c)) && chars.next() == Some(')')).then_some(chars.as_str())
     });
     let plain = flag.unwrap_or(regex);
     let plain = plain.strip_prefix('^').unwrap_or(plain);

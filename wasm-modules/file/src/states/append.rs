@@ -91,8 +91,11 @@ fn shown(new: &[u8], arguments: &Arguments, diff: impl Fn() -> String) -> Value 
     }
 }
 
+/// The texts to add, and the content of the file.
+type Prepared = (Vec<String>, Vec<u8>);
+
 /// The texts to add and the content of the file, which is made if it is not there; else the state's result.
-fn prepare(name: &str, arguments: &Arguments, state: &str) -> Result<Result<(Vec<String>, Vec<u8>), Ret>, String> {
+fn prepare(name: &str, arguments: &Arguments, state: &str) -> Result<Result<Prepared, Ret>, String> {
     if name.is_empty() {
         return Ok(Err(Ret::bad(format!("Must provide name to {state}"))));
     }
