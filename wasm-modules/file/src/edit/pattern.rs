@@ -12,7 +12,7 @@ use crate::look::pattern;
 /// The first of the characters that stand for the bytes from 0 on.
 const PRIVATE: u32 = 0xe000;
 /// Upper bound on the bytes of a content after a replacement.
-const MAX_RESULT: usize = 32 << 20;
+const MAX_RESULT: usize = 12 << 20;
 
 /// An expression over bytes.
 pub(crate) struct Pattern {

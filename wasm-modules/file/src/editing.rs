@@ -2,7 +2,7 @@
 
 use brine_guest::{Data, Value, changes};
 
-use super::{pattern, place, run};
+use crate::edit::{pattern, place, run};
 use crate::look::text;
 use crate::states::{Arguments, blockreplace, line, replace};
 
