@@ -87,7 +87,7 @@ impl Regex {
     /// # Errors
     /// When the search takes too many steps.
     pub fn find(&self, text: &str) -> Result<Option<Range<usize>>, RegexError> {
-        Ok(self.inner.find(text).map_err(limit)?.map(|found| found.range()))
+        Ok(self.inner.find(text).map_err(|error| limit(&error))?.map(|found| found.range()))
     }
 
     /// The groups of the first match, the whole match first.
@@ -95,7 +95,7 @@ impl Regex {
     /// # Errors
     /// As [`Regex::find`].
     pub fn groups<'t>(&self, text: &'t str) -> Result<Option<Vec<Option<&'t str>>>, RegexError> {
-        let found = self.inner.captures(text).map_err(limit)?;
+        let found = self.inner.captures(text).map_err(|error| limit(&error))?;
         Ok(found.map(|found| (0..found.len()).map(|at| found.get(at).map(|group| group.as_str())).collect()))
     }
 
@@ -114,7 +114,7 @@ impl Regex {
         let mut out = String::new();
         let (mut copied, mut at, mut done) = (0, 0, 0);
         while count == 0 || done < count {
-            let Some(found) = self.inner.captures_from_pos(text, at).map_err(limit)? else { break };
+            let Some(found) = self.inner.captures_from_pos(text, at).map_err(|error| limit(&error))? else { break };
             let Some(whole) = found.get(0) else { break };
             charge(whole.start() - copied)?;
             out.push_str(&text[copied..whole.start()]);
@@ -139,7 +139,7 @@ impl Regex {
     }
 }
 
-fn limit(error: fancy_regex::Error) -> RegexError {
+fn limit(error: &fancy_regex::Error) -> RegexError {
     RegexError::Limit(error.to_string())
 }
 

@@ -42,7 +42,7 @@ const STANDARD: [(&str, &[&str], usize); 23] = [
             "wasi:filesystem/types",
         ],
         // With the renderer of templates, as state.
-        3_000_000,
+        3_300_000,
     ),
     ("grains", &["brine:host/grains", "brine:host/log", "brine:host/static-grains"], 160_000),
     ("host", &["brine:host/changes", "brine:host/job", "brine:host/log"], 160_000),
