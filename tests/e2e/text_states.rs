@@ -5,10 +5,13 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
+use brine_kit::throwaway::ThrowawayRoot;
 use brine_tests::salt::{Kind, Minion};
 use serde_json::{Map, Value, json};
 
 const CASES: &str = include_str!("text_states/cases.json");
+/// States of `/etc/hosts`, keys and kernel parameters in a row, with stock Salt's answers (`tests/interop/python/host_states.py`).
+const HOST: &str = include_str!("text_states/host.json");
 const ANSWERS: &str = include_str!("text_states/answers.json");
 
 /// A minion whose modules may change this folder.
@@ -114,6 +117,49 @@ fn states_that_edit_text_do_as_stock_salt() {
         ["replace_one", "append_list", "block", "kv_many", "comment", "uncomment", "ini_opts", "ser_merge", "decode"];
     for id in kept {
         assert_eq!((&again[id]["result"], &again[id]["changes"]), (&json!(true), &json!({})), "{id}");
+    }
+}
+
+/// What is granted is the profile `states`, and one place more.
+#[test]
+fn states_of_hosts_and_keys_do_as_stock_salt() {
+    let config = "sandbox:\n  profiles: [states]\n  modules:\n    ssh_auth.states:\n      changes: {/etc/passwd: ro, \
+                  /home: rw, /root/.ssh: rw, /etc/ssh/keys: rw}\n";
+    let minion = Minion::prepare(Kind::Brine, "web1", 1, config);
+    let programs = Kind::Brine.program("salt-call");
+    let cases: Vec<Value> = serde_json::from_str(HOST).unwrap();
+    let mut high = Map::new();
+    for case in &cases {
+        let (module, function) = case["state"].as_str().unwrap().split_once('.').unwrap();
+        let mut state = vec![json!(function), json!({"order": high.len() + 1})];
+        state.extend(case["args"].as_object().unwrap().iter().map(|(name, value)| json!({name: value})));
+        high.insert(case["id"].as_str().unwrap().into(), json!({module: state, "__sls__": "cases", "__env__": "base"}));
+    }
+    let high = Value::Object(high).to_string();
+    for (part, test) in [("test", "test=True"), ("apply", "test=False")] {
+        let Some(root) = ThrowawayRoot::new(&[minion.folder.path(), programs.parent().unwrap()]) else { return };
+        root.shell(r"rm -rf /root/.ssh; printf '127.0.0.1\tlocalhost\n# own\n\n10.0.0.9 old # c\n' > /etc/hosts");
+        let before = root.shell("cat /etc/hosts");
+        let call = ["-c", &minion.conf(), "--local", "--out=json", "state.high", &high, test];
+        let returned = root.run(&programs, &call).json();
+        let results = returned["local"].as_object().unwrap_or_else(|| panic!("no results: {returned}"));
+        for case in &cases {
+            let id = case["id"].as_str().unwrap();
+            let (_, result) = results.iter().find(|(tag, _)| tag.split("_|-").nth(1) == Some(id)).unwrap();
+            let mut told = told(result, Path::new("ROOT"));
+            let warnings = result.get("warnings").cloned().unwrap_or_else(|| json!([]));
+            told.as_array_mut().unwrap().push(warnings);
+            assert_eq!(told, case[part], "{id}, {part}");
+        }
+        if part == "test" {
+            assert_eq!(root.shell("cat /etc/hosts; ls -d /root/.ssh 2>/dev/null || true"), before);
+        } else {
+            let files = "cat /etc/hosts; cd /root/.ssh; stat -c '%a %U' . authorized_keys; cat authorized_keys";
+            let hosts = "127.0.0.1\t\tlocalhost\n# own\n10.0.0.9\t\told\t\t# c\n";
+            let written = root.shell(files);
+            assert!(written.starts_with(hosts), "{written}");
+            assert!(written.ends_with("700 root\n600 root\nssh-rsa AAAA x\n"), "{written}");
+        }
     }
 }
 
