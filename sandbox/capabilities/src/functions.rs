@@ -7,6 +7,8 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         // `mine` calls functions that its caller names and may call itself; each runs with the grants of its own
         // module.
         ("mine", Standard::All),
+        // `module.run` of a state calls what the owner grants it.
+        ("module", Standard::Least),
         // `state` does so for the templates of SLS files.
         ("state", Standard::All),
         // The same for callers of `test.*`, which is often all that users may call: so only functions that need no

@@ -1,5 +1,5 @@
 //! The common part of modules written in Rust: the host's interfaces ([`host`]), Salt values ([`Data`]), files ([`fs`],
-//! [`path`]), globs ([`fnmatch`]), paths into values and merging ([`lookup`]), hashes by name (`hash`, a feature), and a panic hook for every module that uses this
+//! [`path`]), globs ([`fnmatch`]), paths into values and merging ([`lookup`]), hashes by name (`hash`, a feature), programs ([`program`]), keyword arguments ([`keywords`]), and a panic hook for every module that uses this
 //! crate. The hook writes the panic's message to the minion's log, because the job's return only says that the module
 //! trapped.
 //!
@@ -20,9 +20,11 @@ mod data;
 pub mod fs;
 #[cfg(feature = "hash")]
 pub mod hash;
+pub mod keywords;
 pub mod lookup;
 mod panic;
 pub mod path;
+pub mod program;
 mod value;
 
 pub use bindings::brine::host;

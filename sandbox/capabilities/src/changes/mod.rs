@@ -9,7 +9,7 @@ mod words;
 use crate::prelude::*;
 
 pub(crate) const DECLARATION: Declaration = Declaration {
-    standard: &[("file", Standard::Least)],
+    standard: &[("cmd", Standard::Least), ("file", Standard::Least), ("service", Standard::Least)],
     reported_for_all: true,
     ..Declaration::new("changes", "change files of this host", &["brine:host/changes"], Kind::Changes)
 };
