@@ -29,11 +29,8 @@ pub mod keywords;
 pub mod lookup;
 mod panic;
 pub mod path;
-<<<<<<< HEAD
 pub mod program;
-=======
 pub mod states;
->>>>>>> main
 mod value;
 
 pub use bindings::brine::host;
