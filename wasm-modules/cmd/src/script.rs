@@ -63,8 +63,7 @@ pub(crate) fn run(wanted: &Wanted<'_>, call: Call) -> Result<Done, String> {
     // Refused here, before anything is written.
     process::which(&cmd[0])?;
     let owner = Owner { user: call.runas.clone(), group: None };
-    let options =
-        PutOptions { owner, mode: Some(0o500), backup: false, follow: false, expect: Some(String::new()) };
+    let options = PutOptions { owner, mode: Some(0o500), backup: false, follow: false, expect: Some(String::new()) };
     changes::put(&own, &content, &options)?;
     let done = run::run(&Call { cmd: cmd.into(), ..call }, false);
     changes::remove(&own, false)?;
@@ -112,9 +111,15 @@ mod tests {
 
     #[test]
     fn the_extension_stays() {
-        for (path, expect) in
-            [("a/b.sh", ".sh"), ("a.d/b", ""), ("x", ""), (".bashrc", ""), ("..a.py", ".py"), ("a.tar.gz", ".gz"), ("a.", ".")]
-        {
+        for (path, expect) in [
+            ("a/b.sh", ".sh"),
+            ("a.d/b", ""),
+            ("x", ""),
+            (".bashrc", ""),
+            ("..a.py", ".py"),
+            ("a.tar.gz", ".gz"),
+            ("a.", "."),
+        ] {
             assert_eq!(extension(path), expect, "{path}");
         }
     }

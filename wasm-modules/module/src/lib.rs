@@ -23,8 +23,8 @@ mod listed;
 mod named;
 mod outcome;
 
+use brine_guest::Value;
 use brine_guest::states::StateResult;
-use brine_guest::{Data, Value};
 
 use exports::states::Guest;
 
@@ -32,13 +32,8 @@ struct Module;
 
 /// A result with a name of its own.
 pub(crate) fn result(name: Value, result: Option<bool>, comment: impl Into<String>, changes: Value) -> Data {
-    Value::dict([
-        ("name", name),
-        ("changes", changes),
-        ("result", result.into()),
-        ("comment", comment.into().into()),
-    ])
-    .into()
+    Value::dict([("name", name), ("changes", changes), ("result", result.into()), ("comment", comment.into().into())])
+        .into()
 }
 
 impl Guest for Module {
@@ -46,7 +41,8 @@ impl Guest for Module {
         let Value::Dict(keywords) = kwargs.value()? else { return Err("the arguments are no dict".into()) };
         let keywords: Vec<(String, Value)> =
             keywords.into_iter().map(|(name, value)| (name.to_text(), value)).collect();
-        let mut asked = keywords.iter().filter(|(name, _)| !matches!(name.as_str(), "name" | "__reqs__" | "sfun")).peekable();
+        let mut asked =
+            keywords.iter().filter(|(name, _)| !matches!(name.as_str(), "name" | "__reqs__" | "sfun")).peekable();
         let is_old = asked.peek().is_none() || asked.any(|(name, _)| !name.contains('.'));
         match is_old {
             true => named::run(keywords),

@@ -23,14 +23,19 @@ pub(crate) fn run(mut keywords: Vec<(String, Value)>) -> Result<Data, String> {
         return Ok(result(name, Some(false), "No function provided.", no_changes()));
     }
     if !missing.is_empty() || !planned.is_empty() {
-        let comment = [sentence("Unavailable function", ": ", &missing, "."), sentence("Function", " ", &planned, " to be executed.")];
+        let comment = [
+            sentence("Unavailable function", ": ", &missing, "."),
+            sentence("Function", " ", &planned, " to be executed."),
+        ];
         let result_of = if missing.is_empty() { None } else { Some(false) };
         return Ok(result(name, result_of, comment.concat().trim(), no_changes()));
     }
     let (mut failures, mut successes, mut changes) = (Vec::new(), Vec::new(), Vec::new());
     for (key, function, found, arguments) in calls {
         let returned = arranged(&found, arguments).and_then(|(args, kwargs)| function::call(function, args, kwargs));
-        let comment = |returned: &Value, otherwise: &str| returned.get("comment").map_or_else(|| otherwise.into(), Value::to_text);
+        let comment = |returned: &Value, otherwise: &str| {
+            returned.get("comment").map_or_else(|| otherwise.into(), Value::to_text)
+        };
         match returned {
             Err(why) => failures.push(format!("'{key}' failed: {why}")),
             Ok(returned) if outcome::is_good(&returned) => {

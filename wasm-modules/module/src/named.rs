@@ -10,7 +10,8 @@ use crate::{outcome, result};
 const HIDDEN: [&str; 5] = ["name", "fun", "names", "state", "saltenv"];
 
 pub(crate) fn run(mut keywords: Vec<(String, Value)>) -> Result<Data, String> {
-    let at = keywords.iter().position(|(name, _)| name == "name").ok_or("Missing parameter name for state module.run")?;
+    let at =
+        keywords.iter().position(|(name, _)| name == "name").ok_or("Missing parameter name for state module.run")?;
     let name = keywords.remove(at).1.to_text();
     let failed = |comment: String| Ok(result(name.as_str().into(), Some(false), comment, no_changes()));
     let Some(function) = Function::find(&name) else {
@@ -85,7 +86,12 @@ mod tests {
     use super::*;
 
     fn function() -> Function {
-        Function { required: vec!["name".into(), "x".into()], optional: vec!["fun".into(), "o".into()], args: true, kwargs: true }
+        Function {
+            required: vec!["name".into(), "x".into()],
+            optional: vec!["fun".into(), "o".into()],
+            args: true,
+            kwargs: true,
+        }
     }
 
     fn keywords(keywords: &[(&str, i64)]) -> Vec<(String, Value)> {
@@ -96,7 +102,10 @@ mod tests {
     fn keywords_are_arguments() {
         let arranged = |list| arranged(&function(), list);
         let expect = keywords(&[("name", 1), ("x", 2), ("fun", 3), ("o", 4)]);
-        assert_eq!(arranged(keywords(&[("o", 4), ("m_fun", 3), ("x", 2), ("m_name", 1), ("odd", 9)])), Ok((vec![], expect)));
+        assert_eq!(
+            arranged(keywords(&[("o", 4), ("m_fun", 3), ("x", 2), ("m_name", 1), ("odd", 9)])),
+            Ok((vec![], expect))
+        );
         assert_eq!(arranged(keywords(&[("name", 1)])), Err("The following arguments are missing: m_name x".into()));
         let mut rest = keywords(&[("m_name", 1), ("x", 2)]);
         rest.push(("args".into(), vec![5_i64].into()));

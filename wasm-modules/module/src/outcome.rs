@@ -23,7 +23,9 @@ mod tests {
     #[test]
     fn a_return_says_whether_it_is_good() {
         let within = |name: &str, value: Value| Value::dict([("x", Value::dict([(name, value)]))]);
-        for good in [true.into(), Value::None, Value::Int(0), within("result", Value::None), within("retcode", Value::Int(0))] {
+        for good in
+            [true.into(), Value::None, Value::Int(0), within("result", Value::None), within("retcode", Value::Int(0))]
+        {
             assert!(is_good(&good), "{good:?}");
         }
         for bad in [false.into(), within("result", false.into()), within("retcode", Value::Int(2))] {

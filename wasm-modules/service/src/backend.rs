@@ -109,7 +109,8 @@ impl Backend {
 
 /// Salt's `\*|\?|\[.+\]`.
 fn is_pattern(name: &str) -> bool {
-    name.contains(['*', '?']) || name.find('[').is_some_and(|at| name[at + 1..].char_indices().any(|(n, c)| c == ']' && n > 0))
+    name.contains(['*', '?'])
+        || name.find('[').is_some_and(|at| name[at + 1..].char_indices().any(|(n, c)| c == ']' && n > 0))
 }
 
 #[cfg(test)]
@@ -128,7 +129,9 @@ mod tests {
 
     #[test]
     fn patterns_are_salts() {
-        for (name, expect) in [("ssh*", true), ("ss?", true), ("s[sh]", true), ("s[]", false), ("s[", false), ("ssh", false)] {
+        for (name, expect) in
+            [("ssh*", true), ("ss?", true), ("s[sh]", true), ("s[]", false), ("s[", false), ("ssh", false)]
+        {
             assert_eq!(is_pattern(name), expect, "{name}");
         }
     }

@@ -32,7 +32,7 @@ pub(crate) fn names(dir: &str) -> Result<BTreeSet<String>, String> {
 /// The names in a directory and their kinds.
 pub(crate) fn entries(dir: &str) -> Result<Vec<changes::Name>, String> {
     let mut found: Vec<changes::Name> = Vec::new();
-    if !changes::look(dir, true, false)?.is_some_and(|entry| entry.kind == Kind::Directory) {
+    if changes::look(dir, true, false)?.is_none_or(|entry| entry.kind != Kind::Directory) {
         return Ok(found);
     }
     loop {

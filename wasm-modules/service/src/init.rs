@@ -89,9 +89,13 @@ mod tests {
     #[test]
     fn links_name_services_as_in_salt() {
         // (link, re.split("\d+", link)[-1])
-        for (link, expect) in
-            [("S01cron", "cron"), ("S01hwclock.sh", "hwclock.sh"), ("S01x11-common", "-common"), ("Sx", "Sx"), ("S01a2", "")]
-        {
+        for (link, expect) in [
+            ("S01cron", "cron"),
+            ("S01hwclock.sh", "hwclock.sh"),
+            ("S01x11-common", "-common"),
+            ("Sx", "Sx"),
+            ("S01a2", ""),
+        ] {
             assert_eq!(service_of(link), expect);
         }
     }

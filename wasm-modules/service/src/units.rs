@@ -155,9 +155,7 @@ pub(crate) fn mask(name: &str, runtime: bool, root: Option<&str>) -> Result<bool
     match (done.succeeded(), done.stdout.is_empty()) {
         (true, _) => Ok(true),
         (false, true) => Err(format!("Failed to mask service '{name}'")),
-        (false, false) => {
-            Err(format!("Failed to mask service '{name}'. Additional info follows:\n\n{}", done.stdout))
-        }
+        (false, false) => Err(format!("Failed to mask service '{name}'. Additional info follows:\n\n{}", done.stdout)),
     }
 }
 
@@ -220,10 +218,8 @@ fn has_link(dir: &str, name: &str, depth: usize) -> Result<bool, String> {
     for entry in host::entries(dir)? {
         match entry.kind {
             Kind::Symlink if entry.name == name => return Ok(true),
-            Kind::Directory if depth < MAX_DEPTH => {
-                if has_link(&format!("{dir}/{}", entry.name), name, depth + 1)? {
-                    return Ok(true);
-                }
+            Kind::Directory if depth < MAX_DEPTH && has_link(&format!("{dir}/{}", entry.name), name, depth + 1)? => {
+                return Ok(true);
             }
             _ => {}
         }
@@ -260,7 +256,8 @@ fn scripts(root: Option<&str>) -> Result<BTreeSet<String>, String> {
     let units = with_files(root)?;
     let mut found = BTreeSet::new();
     for name in host::names(&dir)? {
-        let is_program = || Ok::<_, String>(host::look(&format!("{dir}/{name}"))?.is_some_and(|entry| entry.mode & 0o111 != 0));
+        let is_program =
+            || Ok::<_, String>(host::look(&format!("{dir}/{name}"))?.is_some_and(|entry| entry.mode & 0o111 != 0));
         if !units.contains(&name) && is_program()? {
             found.insert(name);
         }
@@ -317,12 +314,18 @@ mod tests {
 
     #[test]
     fn units_have_names() {
-        for (name, unit) in [("cron", "cron.service"), ("a.socket", "a.socket"), ("my.app", "my.app.service"), ("x@1", "x@1.service")] {
+        for (name, unit) in
+            [("cron", "cron.service"), ("a.socket", "a.socket"), ("my.app", "my.app.service"), ("x@1", "x@1.service")]
+        {
             assert_eq!(canonical(name), unit);
         }
-        for (unit, name) in
-            [("cron.service", Some("cron")), ("a.timer", Some("a.timer")), ("a.conf", None), ("nothing", None), ("a.b.service", Some("a.b"))]
-        {
+        for (unit, name) in [
+            ("cron.service", Some("cron")),
+            ("a.timer", Some("a.timer")),
+            ("a.conf", None),
+            ("nothing", None),
+            ("a.b.service", Some("a.b")),
+        ] {
             assert_eq!(listed(unit).as_deref(), name, "{unit}");
         }
     }

@@ -98,7 +98,10 @@ impl Arguments {
     /// Why a command could not run, in Salt's words where it has some.
     pub(crate) fn explained(&self, why: String) -> String {
         match self.text("cwd") {
-            Some(cwd) if why.contains(&format!("{cwd:?} does not exist")) || why.contains(&format!("{cwd:?} is not a directory")) => {
+            Some(cwd)
+                if why.contains(&format!("{cwd:?} does not exist"))
+                    || why.contains(&format!("{cwd:?} is not a directory")) =>
+            {
                 format!("Desired working directory \"{cwd}\" is not available")
             }
             _ => why,

@@ -158,9 +158,7 @@ fn came_of_script(name: &str, arguments: &Arguments) -> Result<Came, String> {
     }
     for name in ["context", "defaults"] {
         if arguments.get(name).is_some_and(|value| value.truthy() && !matches!(value, Value::Dict(_))) {
-            return Ok(Came::failed(format!(
-                "Invalidly-formatted '{name}' parameter. Must be formed as a dict."
-            )));
+            return Ok(Came::failed(format!("Invalidly-formatted '{name}' parameter. Must be formed as a dict.")));
         }
     }
     if dry {
@@ -170,7 +168,9 @@ fn came_of_script(name: &str, arguments: &Arguments) -> Result<Came, String> {
     }
     let source = arguments.text("source").unwrap_or_else(|| shown.to_owned());
     let words = arguments.get("args").filter(|args| args.truthy()).cloned();
-    let words = words.or_else(|| shown.split_once(' ').filter(|_| shown.split_whitespace().count() > 1).map(|(_, args)| args.into()));
+    let words = words.or_else(|| {
+        shown.split_once(' ').filter(|_| shown.split_whitespace().count() > 1).map(|(_, args)| args.into())
+    });
     let wanted = script::Wanted {
         // As in Salt, a name with arguments is the source with them.
         source: &source,

@@ -30,8 +30,7 @@ pub(super) fn reported(came: Came) -> Result<Came, String> {
         Err(_) => {
             let line = stdout.trim_end().rfind('\n');
             let Some(report) = pairs(line.map_or(&stdout, |at| &stdout[at + 1..])) else {
-                let comment =
-                    "Failed parsing script output! Stdout must be JSON or a line of name=value pairs.".into();
+                let comment = "Failed parsing script output! Stdout must be JSON or a line of name=value pairs.".into();
                 return Ok(Came { result: Some(false), comment, changes: ran });
             };
             // With one line, Salt cuts off its last character and nothing else.

@@ -64,7 +64,9 @@ pub(super) fn enable(service: &Service, started: Started, result: bool) -> Resul
         Err(why) => format!(". Additional information follows:\n\n{why}"),
     };
     let comment = match started {
-        Started::Runs => format!("Failed when setting service {name} to start at boot, but the service is running{why}"),
+        Started::Runs => {
+            format!("Failed when setting service {name} to start at boot, but the service is running{why}")
+        }
         Started::Unsaid => {
             format!("Failed when setting service {name} to start at boot, but the service was already running{why}")
         }

@@ -90,13 +90,7 @@ fn delay(init_delay: Option<&Value>) {
 }
 
 impl Guest for Module {
-    fn running(
-        name: String,
-        enable: Option<Data>,
-        sig: Option<Data>,
-        init_delay: Option<Data>,
-        kwargs: Data,
-    ) -> Done {
+    fn running(name: String, enable: Option<Data>, sig: Option<Data>, init_delay: Option<Data>, kwargs: Data) -> Done {
         let init_delay = init_delay.map(|delay| delay.value()).transpose()?.filter(Value::truthy);
         toggle::running(&Service::new(name, sig, &kwargs)?, self::enable(enable)?, init_delay.as_ref())
     }
@@ -112,8 +106,10 @@ impl Guest for Module {
         parts.update(boot::enable(&service, Started::Unsaid, true)?);
         if brine_guest::states::is_dry_run() && parts.comment == boot::unavailable(&service.name) {
             parts.result = None;
-            parts.comment =
-                format!("Service {} not present; if created in this state run, it would have been enabled", service.name);
+            parts.comment = format!(
+                "Service {} not present; if created in this state run, it would have been enabled",
+                service.name
+            );
         }
         Ok(parts.into())
     }
@@ -142,7 +138,9 @@ impl Guest for Module {
         force: Option<Data>,
         kwargs: Data,
     ) -> Done {
-        let is_set = |data: Option<Data>| Ok::<_, String>(data.map(|data| data.value()).transpose()?.is_some_and(|value| value.truthy()));
+        let is_set = |data: Option<Data>| {
+            Ok::<_, String>(data.map(|data| data.value()).transpose()?.is_some_and(|value| value.truthy()))
+        };
         // No system of these has a full restart: it is a restart.
         is_set(full_restart)?;
         let asked = watch::Asked {

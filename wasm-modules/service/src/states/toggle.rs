@@ -49,7 +49,8 @@ pub(super) fn running(service: &Service, enable: Option<bool>, init_delay: Optio
     match service.backend.is_available(name) {
         Ok(true) => {}
         Ok(false) if is_dry_run() => {
-            let comment = format!("Service {name} not present; if created in this state run, it would have been started");
+            let comment =
+                format!("Service {name} not present; if created in this state run, it would have been started");
             return Ok(Parts::new(None, comment).into());
         }
         Ok(false) => return Ok(StateResult::bad(boot::unavailable(name))),
@@ -108,7 +109,8 @@ pub(super) fn dead(service: &Service, enable: Option<bool>, init_delay: Option<&
     match service.backend.is_available(name) {
         Ok(true) => {}
         Ok(false) if is_dry_run() => {
-            let comment = format!("Service {name} not present; if created in this state run, it would have been stopped");
+            let comment =
+                format!("Service {name} not present; if created in this state run, it would have been stopped");
             return Ok(Parts::new(None, comment).into());
         }
         Ok(false) => return Ok(StateResult::good(boot::unavailable(name))),
