@@ -15,6 +15,7 @@ wit_bindgen::generate!({
         "brine:host/state-types@1.0.0": brine_guest::host::state_types,
         "brine:host/changes@1.0.0": brine_guest::host::changes,
         "brine:host/files@1.0.0": brine_guest::host::files,
+        "brine:host/functions@1.0.0": brine_guest::host::functions,
         "brine:host/grains@1.0.0": brine_guest::host::grains,
         "brine:host/process@1.0.0": brine_guest::host::process,
         "brine:host/job@1.0.0": brine_guest::host::job,

@@ -2,11 +2,20 @@
 
 use brine_guest::Value;
 use brine_guest::host::changes::{self, Content, MasterFile, Owner, PutOptions};
-use brine_guest::host::{files, process};
+use brine_guest::host::{files, functions, process};
 
 use crate::options::Call;
 use crate::wasi::random::random::get_random_u64;
 use crate::{run, words};
+
+/// Where a script is while it runs.
+const FOLDER: &str = "/tmp";
+/// The function that renders templates.
+const RENDERS: &str = "file.apply_template_on_contents";
+/// Bytes that are read at once.
+const PART: u32 = 1 << 20;
+/// Upper bound on the bytes of a template: what people write.
+const MAX_TEMPLATE: usize = 4 << 20;
 
 /// A script to run.
 pub(crate) struct Wanted<'a> {
@@ -49,8 +58,7 @@ pub(crate) fn run(wanted: &Wanted<'_>, call: Call) -> Result<Done, String> {
         Some(Value::List(args)) => args.iter().map(Value::to_text).collect(),
         Some(line) => words::split(&line.to_text()).map_err(run::unsplit)?,
     };
-    let dir = call.cwd.as_deref().filter(|cwd| !cwd.is_empty()).unwrap_or("/tmp").trim_end_matches('/');
-    let own = format!("{dir}/__salt.tmp.{:016x}{}", get_random_u64(), extension(&path));
+    let own = format!("{FOLDER}/__salt.tmp.{:016x}{}", get_random_u64(), extension(&path));
     let shell = match args.is_empty() {
         true => process::shell(call.shell.as_deref())?,
         false => None,
@@ -78,13 +86,17 @@ fn content(wanted: &Wanted<'_>) -> Result<Option<(String, Content)>, String> {
         Some((path, saltenv)) => (path, saltenv),
         None => (master.unwrap_or(source), wanted.saltenv.as_str()),
     };
-    if let Some(template) = &wanted.template {
-        return Ok(rendered(wanted, template)?.map(|text| (path.to_owned(), Content::Bytes(text.into_bytes()))));
-    }
     if master.is_some() {
+        if let Some(template) = &wanted.template {
+            let text = rendered(wanted, path, saltenv, template)?;
+            return Ok(text.map(|text| (path.to_owned(), Content::Bytes(text.into_bytes()))));
+        }
         let found = files::hash(path, saltenv)?.is_some();
         let file = MasterFile { path: path.into(), saltenv: saltenv.into(), sha256: None };
         return Ok(found.then(|| (path.to_owned(), Content::Master(file))));
+    }
+    if wanted.template.is_some() {
+        return Err(format!("{source}: a template comes from salt://"));
     }
     let path = source.strip_prefix("file://").unwrap_or(source);
     if !path.starts_with('/') {
@@ -94,8 +106,35 @@ fn content(wanted: &Wanted<'_>) -> Result<Option<(String, Content)>, String> {
     Ok(found.then(|| (path.to_owned(), Content::File(path.into()))))
 }
 
-fn rendered(wanted: &Wanted<'_>, template: &str) -> Result<Option<String>, String> {
-    Err(format!("template: {template}: a script is not rendered here: {} {:?}", wanted.source, wanted.context))
+/// The master's file, rendered by the module `file`: as it renders what it manages.
+fn rendered(wanted: &Wanted<'_>, path: &str, saltenv: &str, template: &str) -> Result<Option<String>, String> {
+    let Some(text) = text(path, saltenv)? else { return Ok(None) };
+    let keyword = Value::dict([
+        ("contents", text.into()),
+        ("template", template.into()),
+        ("context", wanted.context.clone()),
+        ("defaults", Value::Dict(Vec::new())),
+        ("saltenv", saltenv.into()),
+    ]);
+    match functions::call(RENDERS, &[], &keyword.into())?.value()? {
+        Value::Text(text) => Ok(Some(text)),
+        failed => Err(failed.get("comment").unwrap_or(&failed).to_text()),
+    }
+}
+
+/// A text file of the master.
+fn text(path: &str, saltenv: &str) -> Result<Option<String>, String> {
+    let mut bytes = Vec::new();
+    loop {
+        let Some(part) = files::read(path, saltenv, bytes.len() as u64, PART)? else { return Ok(None) };
+        if part.is_empty() {
+            return String::from_utf8(bytes).map(Some).map_err(|_| format!("salt://{path} is no text"));
+        }
+        bytes.extend(part);
+        if bytes.len() > MAX_TEMPLATE {
+            return Err(format!("salt://{path} has more than {MAX_TEMPLATE} bytes, which is the most of a template"));
+        }
+    }
 }
 
 /// The end of a file's name from its last dot, which says to some shells what it is.

@@ -8,7 +8,12 @@ use crate::{outcome, result};
 
 pub(crate) fn run(mut keywords: Vec<(String, Value)>) -> Result<Data, String> {
     keywords.retain(|(name, _)| name != "name");
-    let name: Value = keywords.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>().into();
+    let mut names: Vec<String> = keywords.iter().map(|(name, _)| name.clone()).collect();
+    // A watch that fired has both in Salt.
+    if names.iter().any(|name| name == "sfun") {
+        names.push("__reqs__".into());
+    }
+    let name: Value = names.into();
     let (mut missing, mut planned, mut calls) = (Vec::new(), Vec::new(), Vec::new());
     for (key, arguments) in keywords.iter().filter(|(name, _)| name.contains('.')) {
         // `test.ping:2` is another call of test.ping.
