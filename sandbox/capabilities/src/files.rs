@@ -3,12 +3,7 @@
 use crate::prelude::*;
 
 pub(crate) const DECLARATION: Declaration = Declaration {
-    standard: &[
-        ("cmd", Standard::Least),
-        ("cp", Standard::All),
-        ("file", Standard::Least),
-        ("state", Standard::All),
-    ],
+    standard: &[("cmd", Standard::Least), ("cp", Standard::All), ("file", Standard::Least), ("state", Standard::All)],
     wrong_name: |name| {
         if name.starts_with('/') || name.starts_with("salt:") {
             return Some(format!("{name:?}: a path on the file server is relative, as in deploy/**"));
