@@ -13,7 +13,7 @@ cat > /etc/init.d/brined <<'SCRIPT'
 ### END INIT INFO
 pid=/run/brined.pid
 runs() { [ -f $pid ] && kill -0 "$(cat $pid)" 2>/dev/null; }
-start() { setsid sleep 600 </dev/null >/dev/null 2>&1 & echo $! > $pid; }
+start() { start-stop-daemon --start --background --make-pidfile --pidfile $pid --exec /bin/sleep -- 600; }
 stop() { ! runs || kill "$(cat $pid)"; rm -f $pid; }
 echo "$1" >> /var/log/brined
 case $1 in

@@ -48,11 +48,12 @@ impl Guest for Module {
         name: String, cwd: Option<Data>, root: Option<Data>, runas: Option<Data>, password: Option<Data>, shell: Option<Data>,
         env: Option<Data>, prepend_path: Option<Data>, stateful: Option<Data>, output_loglevel: Option<Data>,
         hide_output: Option<Data>, timeout: Option<Data>, ignore_timeout: Option<Data>, use_vt: Option<Data>,
-        success_retcodes: Option<Data>, success_stdout: Option<Data>, success_stderr: Option<Data>, kwargs: Data,
+        success_retcodes: Option<Data>, success_stdout: Option<Data>, success_stderr: Option<Data>, umask: Option<Data>,
+        kwargs: Data,
     ) -> Done {
         let arguments = arguments!(
             kwargs, cwd root runas password shell env prepend_path stateful output_loglevel hide_output timeout
-            ignore_timeout use_vt success_retcodes success_stdout success_stderr
+            ignore_timeout use_vt success_retcodes success_stdout success_stderr umask
         );
         command(&name, &arguments)
     }
@@ -70,11 +71,11 @@ impl Guest for Module {
         password: Option<Data>, shell: Option<Data>, env: Option<Data>, stateful: Option<Data>, timeout: Option<Data>,
         use_vt: Option<Data>, output_loglevel: Option<Data>, hide_output: Option<Data>, defaults: Option<Data>,
         context: Option<Data>, success_retcodes: Option<Data>, success_stdout: Option<Data>, success_stderr: Option<Data>,
-        kwargs: Data,
+        umask: Option<Data>, kwargs: Data,
     ) -> Done {
         let arguments = arguments!(
             kwargs, source template cwd runas password shell env stateful timeout use_vt output_loglevel hide_output
-            defaults context success_retcodes success_stdout success_stderr
+            defaults context success_retcodes success_stdout success_stderr umask
         );
         scripted(&name, &arguments)
     }
@@ -83,8 +84,8 @@ impl Guest for Module {
         StateResult::good("")
     }
 
-    fn mod_watch(name: String, sfun: String, kwargs: Data) -> Done {
-        let mut arguments = Arguments::new(&kwargs, [])?;
+    fn mod_watch(name: String, sfun: String, umask: Option<Data>, kwargs: Data) -> Done {
+        let mut arguments = arguments!(kwargs, umask);
         // Salt's run tells nothing of being stateful here, and the watch reads its output.
         let is_stateful = arguments.take("stateful").is_some_and(|stateful| stateful.truthy());
         let result = match sfun.as_str() {
