@@ -33,8 +33,8 @@ fn sync_modules_tells_what_changed() {
     assert_eq!(
         modules,
         json!([
-            "cmd", "config", "cp", "disk", "file", "grains", "hello", "mine", "module", "pillar", "saltutil",
-            "sandbox", "service", "state", "sys", "test"
+            "cmd", "config", "cp", "disk", "file", "grains", "group", "hello", "mine", "module", "pillar", "saltutil",
+            "sandbox", "service", "shadow", "state", "sys", "test", "user"
         ])
     );
 }
