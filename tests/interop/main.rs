@@ -10,6 +10,7 @@ mod python_clients;
 mod python_master;
 mod python_minion;
 mod runners;
+mod services;
 mod standard_modules;
 mod targets;
 

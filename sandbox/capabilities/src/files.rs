@@ -4,11 +4,12 @@ use crate::prelude::*;
 
 pub(crate) const DECLARATION: Declaration = Declaration {
     standard: &[
+        ("cmd", Standard::Least),
         ("cp", Standard::All),
-        ("state", Standard::All),
         ("file", Standard::Least),
         ("ssh", Standard::Least),
         ("ssh_auth", Standard::Least),
+        ("state", Standard::All),
     ],
     wrong_name: |name| {
         if name.starts_with('/') || name.starts_with("salt:") {

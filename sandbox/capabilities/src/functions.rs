@@ -4,9 +4,13 @@ use crate::prelude::*;
 
 pub(crate) const DECLARATION: Declaration = Declaration {
     standard: &[
+        // `cmd.script` runs templates that were rendered; what they call runs with the grants of its own module.
+        ("cmd", Standard::Names(&["file.apply_template_on_contents"])),
         // `mine` calls functions that its caller names and may call itself; each runs with the grants of its own
         // module.
         ("mine", Standard::All),
+        // `module.run` of a state calls what the owner grants it.
+        ("module", Standard::Least),
         // `state` does so for the templates of SLS files.
         ("state", Standard::All),
         // Templates of files call what the owner grants.

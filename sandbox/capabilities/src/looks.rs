@@ -20,12 +20,18 @@ const STANDARD: &[(&str, &[&str])] = &[
     (
         "service",
         &[
+            "/usr/bin/systemctl status * -n 0",
             "/usr/bin/systemctl is-active **",
             "/usr/bin/systemctl is-enabled **",
             "/usr/bin/systemctl is-failed **",
             "/usr/bin/systemctl show **",
             "/usr/bin/systemctl list-units **",
             "/usr/bin/systemctl list-unit-files **",
+            "/usr/bin/systemctl --full --no-legend --no-pager",
+            "/usr/bin/systemctl --full --no-legend --no-pager list-unit-files",
+            "/usr/sbin/service * status",
+            "/usr/sbin/runlevel",
+            "/usr/bin/ps -efHww",
         ],
     ),
     ("sysctl", &["/usr/sbin/sysctl -n *", "/usr/bin/sysctl -n *", "/usr/sbin/sysctl -a", "/usr/bin/sysctl -a"]),

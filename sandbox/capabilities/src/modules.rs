@@ -4,7 +4,13 @@ use crate::prelude::*;
 
 pub(crate) const DECLARATION: Declaration = Declaration {
     // `mine.valid` leaves out functions that are not there.
-    standard: &[("sys", Standard::All), ("saltutil", Standard::All), ("mine", Standard::All), ("state", Standard::All)],
+    standard: &[
+        ("sys", Standard::All),
+        ("saltutil", Standard::All),
+        ("mine", Standard::All),
+        ("module", Standard::All),
+        ("state", Standard::All),
+    ],
     ..Declaration::new(
         "modules",
         "list, describe and refresh modules, have grains and pillar refreshed",

@@ -203,6 +203,14 @@ impl Policy {
                 grants.put(*capability, interfaces.iter().copied(), grant, &self.host);
             }
         }
+        // What runs states calls functions too, for templates and conditions: by the grant of functions, if it has one.
+        if known.contains_key(&Capability::States) && !known.contains_key(&Capability::Functions) {
+            let (grant, _) = self.grant(subject, &entries, (function, Capability::Functions), approved);
+            if grant != Grant::No {
+                let interfaces = Capability::Functions.interfaces().iter().copied();
+                grants.put(Capability::Functions, interfaces, grant, &self.host);
+            }
+        }
         Ok(Granted { grants: Arc::new(grants), explain: self.explain(subject, function, master).into() })
     }
 

@@ -583,6 +583,22 @@ fn rebound(before: &Policy, after: &Policy) -> bool {
     hashes(before) != hashes(after)
 }
 
+/// Templates and conditions of states call functions by `brine:host/states`, with the grant of `functions` and nothing more.
+#[test]
+fn a_module_that_runs_states_calls_what_it_was_granted() {
+    let called = |config: &str, module: &str, standard: bool| {
+        let grants = decide(&read(config), module, standard, &["states"]).unwrap();
+        let granted = grants.of("f", None).unwrap().grants;
+        let allowed = granted.allows("brine:host/functions");
+        ["test.ping", "cmd.run"].map(|name| allowed && granted.names(Capability::Functions).matches(name))
+    };
+    assert_eq!(called("{}", "state", true), [true, true]);
+    assert_eq!(called("modules: {state: {functions: [\"test.*\"]}}", "state", true), [true, false]);
+    assert_eq!(called("modules: {state: {functions: false}}", "state", true), [false, false]);
+    assert_eq!(called("modules: {x: {states: any}}", "x", false), [false, false]);
+    assert_eq!(called("modules: {x: {states: any, functions: [cmd.run]}}", "x", false), [false, true]);
+}
+
 /// A state has the entries of its own, of the module's states, of the module and of every module. A function has none of
 /// the states' entries, and the line for a state is one about states.
 #[test]

@@ -8,8 +8,21 @@ use wit_parser::{Function, Resolve, TypeDefKind, WorldItem, WorldKey};
 
 /// Every standard module with its permitted imports and its largest size. An import is a request for rights, so a new
 /// one is a decision, made here and in the sandbox's policy. Each module is read, compiled and mapped on every minion.
-const STANDARD: [(&str, &[&str], usize); 23] = [
-    ("cmd", &["brine:host/job", "brine:host/log", "brine:host/process"], 160_000),
+const STANDARD: [(&str, &[&str], usize); 25] = [
+    (
+        "cmd",
+        &[
+            "brine:host/changes",
+            "brine:host/files",
+            "brine:host/functions",
+            "brine:host/grains",
+            "brine:host/job",
+            "brine:host/log",
+            "brine:host/process",
+            "wasi:random/random",
+        ],
+        300_000,
+    ),
     ("config", &["brine:host/config", "brine:host/grains", "brine:host/log", "brine:host/pillar"], 60_000),
     (
         "cp",
@@ -45,10 +58,10 @@ const STANDARD: [(&str, &[&str], usize); 23] = [
         3_300_000,
     ),
     ("grains", &["brine:host/grains", "brine:host/log", "brine:host/static-grains"], 160_000),
+    ("group", &["brine:host/changes", "brine:host/job", "brine:host/log", "brine:host/process"], 170_000),
     ("host", &["brine:host/changes", "brine:host/job", "brine:host/log"], 160_000),
     ("hosts", &["brine:host/changes", "brine:host/log"], 150_000),
     ("ini", &["brine:host/changes", "brine:host/job", "brine:host/log"], 200_000),
-    ("group", &["brine:host/changes", "brine:host/job", "brine:host/log", "brine:host/process"], 170_000),
     (
         "mine",
         &[
@@ -62,9 +75,23 @@ const STANDARD: [(&str, &[&str], usize); 23] = [
         ],
         100_000,
     ),
+    ("module", &["brine:host/functions", "brine:host/job", "brine:host/log", "brine:host/modules"], 120_000),
     ("pillar", &["brine:host/config", "brine:host/log", "brine:host/pillar"], 140_000),
     ("saltutil", &["brine:host/jobs", "brine:host/log", "brine:host/modules"], 95_000),
     ("sandbox", &["brine:host/log", "brine:host/policy"], 51_000),
+    (
+        "service",
+        &[
+            "brine:host/changes",
+            "brine:host/grains",
+            "brine:host/job",
+            "brine:host/log",
+            "brine:host/process",
+            "wasi:clocks/monotonic-clock",
+            "wasi:io/poll",
+        ],
+        350_000,
+    ),
     ("shadow", &["brine:host/changes", "brine:host/log", "brine:host/process", "wasi:random/random"], 190_000),
     (
         "ssh",

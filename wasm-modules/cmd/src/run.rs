@@ -1,7 +1,7 @@
 //! Runs one command: finds the program, runs it, and processes its output.
 
 use brine_guest::Value;
-use brine_guest::host::process::{self, Command, Finished};
+use brine_guest::host::process::{self, Command, Finished, Unprobed};
 use brine_guest::host::{job, log};
 
 use crate::options::Call;
@@ -69,8 +69,7 @@ pub(crate) fn run(call: &Call, merge: bool) -> Result<Done, String> {
         merge_stderr: merge,
     };
     let named = if call.quiet() { "REDACTED".to_owned() } else { call.cmd.to_text() };
-    let finished =
-        process::run(&command).map_err(|reason| format!("Unable to run command '{named}', reason: {reason}"))?;
+    let finished = start(&command).map_err(|reason| format!("Unable to run command '{named}', reason: {reason}"))?;
     let mut done = match timeout {
         Some((_, seconds)) if finished.timed_out => {
             let stdout = format!("{} : Timed out after {seconds} seconds", shown(call, &command));
@@ -103,6 +102,19 @@ pub(crate) fn run(call: &Call, merge: bool) -> Result<Done, String> {
     Ok(done)
 }
 
+/// Runs the program. With `test=True`, what others ask, such as the `unless` of a state or a template, is a question: it
+/// runs where it can change nothing. A job that is itself a command is stopped by the host.
+fn start(command: &Command) -> Result<Finished, String> {
+    let is_question = job::current().test && (job::called_by().is_some() || job::state().is_some());
+    if !is_question {
+        return process::run(command);
+    }
+    process::probe(command).map_err(|error| match error {
+        Unprobed::Unable(why) => format!("a dry run cannot ask it: {why}"),
+        Unprobed::Failed(why) => why,
+    })
+}
+
 /// The program's arguments, preceded by the program: a shell, or the program of the command.
 fn argv(call: &Call) -> Result<Vec<String>, String> {
     let line = match &call.cmd {
@@ -124,7 +136,7 @@ fn argv(call: &Call) -> Result<Vec<String>, String> {
     words::plain(&line).map_err(unsplit)
 }
 
-fn unsplit(why: Unsplit) -> String {
+pub(crate) fn unsplit(why: Unsplit) -> String {
     match why {
         Unsplit::Open(what) => what.into(),
         Unsplit::Syntax(what) => no_shell(

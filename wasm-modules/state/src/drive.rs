@@ -122,7 +122,7 @@ impl<'a> Drive<'a> {
         Ok(Chunk {
             state: call.function.clone(),
             tag: call.tag.clone(),
-            arguments: wire::data(&self.arguments(&self.accumulators.arguments(call)).into())?,
+            arguments: wire::data(&self.arguments(&with_umask(call, self.accumulators.arguments(call))).into())?,
             id: of("__id__").unwrap_or_default(),
             sls: of("__sls__").unwrap_or_default(),
             saltenv: of("saltenv").or_else(|| of("__env__")).unwrap_or_else(|| "base".into()),
@@ -214,7 +214,11 @@ impl<'a> Drive<'a> {
         let raised = |why: String| Answer::Raised(why, (self.clock.milliseconds() - began) as f64);
         match check {
             Check::Command { command, options } => {
-                match world::call("cmd.retcode", &[command.as_str().into()], &named(&options)) {
+                let mut options = named(&options);
+                options.retain(|(_, value)| !matches!(value, Value::None));
+                // A shell reads it, as in Salt; its code is an answer and no failure.
+                options.extend([("python_shell".into(), true.into()), ("ignore_retcode".into(), true.into())]);
+                match world::call("cmd.retcode", &[command.as_str().into()], &options) {
                     Ok(Value::Int(code)) => Answer::Code(i64::try_from(code).unwrap_or(1)),
                     Ok(_) => Answer::Code(1),
                     Err(why) => raised(why),
@@ -283,6 +287,19 @@ fn changed(call: &Call) -> Vec<String> {
         result.get("changes")?.truthy().then(|| format!("{}: {}", of("state"), of("__id__")))
     });
     changed.collect()
+}
+
+/// The arguments of a state. The programs of `cmd` run with the umask of the state; files that the host changes have modes
+/// of their own.
+fn with_umask(call: &Call, arguments: Dict) -> Dict {
+    if let Some(Value::Int(umask)) = call.low.get("__umask__").filter(|_| call.function.starts_with("cmd."))
+        && let Ok(umask) = i64::try_from(umask)
+    {
+        let more: Dict = arguments.borrow().iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+        more.set("umask", format!("{umask:o}").into());
+        return more;
+    }
+    arguments
 }
 
 fn named(dict: &Dict) -> Vec<(Rc<str>, Value)> {

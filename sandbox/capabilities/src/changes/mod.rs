@@ -10,10 +10,12 @@ use crate::prelude::*;
 
 pub(crate) const DECLARATION: Declaration = Declaration {
     standard: &[
+        ("cmd", Standard::Least),
         ("file", Standard::Least),
         ("host", Standard::Least),
         ("hosts", Standard::Least),
         ("ini", Standard::Least),
+        ("service", Standard::Least),
         ("ssh", Standard::Least),
         ("ssh_auth", Standard::Least),
         ("ssh_known_hosts", Standard::Least),

@@ -9,6 +9,7 @@ use crate::prelude::*;
 pub(crate) const DECLARATION: Declaration = Declaration {
     standard: &[
         ("cmd", Standard::Least),
+        ("service", Standard::Least),
         ("ssh", Standard::Least),
         ("ssh_known_hosts", Standard::Least),
         ("sysctl", Standard::Least),
