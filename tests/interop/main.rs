@@ -11,6 +11,7 @@ mod python_master;
 mod python_minion;
 mod runners;
 mod standard_modules;
+mod states;
 mod targets;
 
 use std::time::Duration;

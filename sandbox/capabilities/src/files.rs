@@ -3,7 +3,12 @@
 use crate::prelude::*;
 
 pub(crate) const DECLARATION: Declaration = Declaration {
-    standard: &[("cp", Standard::All), ("state", Standard::All), ("file", Standard::Least)],
+    standard: &[
+        ("archive", Standard::Least),
+        ("cp", Standard::All),
+        ("state", Standard::All),
+        ("file", Standard::Least),
+    ],
     wrong_name: |name| {
         if name.starts_with('/') || name.starts_with("salt:") {
             return Some(format!("{name:?}: a path on the file server is relative, as in deploy/**"));

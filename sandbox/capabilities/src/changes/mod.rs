@@ -9,7 +9,15 @@ mod words;
 use crate::prelude::*;
 
 pub(crate) const DECLARATION: Declaration = Declaration {
-    standard: &[("file", Standard::Least)],
+    standard: &[
+        ("archive", Standard::Least),
+        ("git", Standard::Least),
+        ("group", Standard::Least),
+        ("pip", Standard::Least),
+        ("shadow", Standard::Least),
+        ("user", Standard::Least),
+        ("file", Standard::Least),
+    ],
     reported_for_all: true,
     ..Declaration::new("changes", "change files of this host", &["brine:host/changes"], Kind::Changes)
 };

@@ -7,7 +7,15 @@ mod check;
 use crate::prelude::*;
 
 pub(crate) const DECLARATION: Declaration = Declaration {
-    standard: &[("cmd", Standard::Least)],
+    standard: &[
+        ("archive", Standard::Least),
+        ("git", Standard::Least),
+        ("group", Standard::Least),
+        ("pip", Standard::Least),
+        ("shadow", Standard::Least),
+        ("user", Standard::Least),
+        ("cmd", Standard::Least),
+    ],
     reported_for_all: true,
     ..Declaration::new("process", "run programs", &["brine:host/process"], Kind::Process)
 };
