@@ -2,6 +2,7 @@
 //! is there afterwards. Both run without a master.
 
 mod accounts;
+mod archives;
 
 use std::path::Path;
 
@@ -9,7 +10,6 @@ use brine_kit::ThrowawayRoot;
 use brine_kit::programs::program;
 use brine_tests::salt::{line, python};
 use serde_json::Value;
-use tempfile::TempDir;
 
 /// What one of the two does with SLS files.
 struct Applied {
@@ -27,15 +27,19 @@ fn both(before: &str, files: &[&str], after: &str) -> Option<[Applied; 2]> {
     if line() < 3008 {
         return None;
     }
+    Some([apply(false, before, files, after)?, apply(true, before, files, after)?])
+}
+
+/// [`both`] by Brine alone.
+fn brine(before: &str, files: &[&str], after: &str) -> Option<Applied> {
+    apply(true, before, files, after)
+}
+
+fn apply(brine: bool, before: &str, files: &[&str], after: &str) -> Option<Applied> {
     let folder = tempfile::tempdir().expect("a folder");
     for (place, text) in files.iter().enumerate() {
         std::fs::write(folder.path().join(format!("s{place}.sls")), text).expect("our own folder");
     }
-    let apply = |brine: bool| apply(&folder, brine, before, files, after);
-    Some([apply(false)?, apply(true)?])
-}
-
-fn apply(folder: &TempDir, brine: bool, before: &str, files: &[&str], after: &str) -> Option<Applied> {
     let conf = folder.path().join(if brine { "brine" } else { "python" });
     std::fs::create_dir_all(&conf).expect("our own folder");
     let roots = folder.path().display();
@@ -57,8 +61,11 @@ fn apply(folder: &TempDir, brine: bool, before: &str, files: &[&str], after: &st
             let (test, sls) = (format!("test={test}"), format!("s{place}"));
             let call: [&str; 2] = if brine { ["state.template_str", text] } else { ["state.apply", &sls] };
             let conf = conf.display().to_string();
-            let args = [&["-c", &conf, "--local", "--out=json"], &call[..], &[&test]].concat();
-            let output = root.run(&salt_call, &args);
+            let program = salt_call.display().to_string();
+            // Python's salt-call asks for its folder, which has to be one of the new root.
+            let enter = ["-c", "cd / && exec \"$0\" \"$@\"", &program];
+            let args = [&enter[..], &["-c", &conf, "--local", "--out=json"], &call[..], &[&test]].concat();
+            let output = root.run(Path::new("/bin/sh"), &args);
             if place == 0 && test == "test=True" {
                 dry = root.changed();
             }

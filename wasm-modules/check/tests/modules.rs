@@ -8,7 +8,22 @@ use wit_parser::{Function, Resolve, TypeDefKind, WorldItem, WorldKey};
 
 /// Every standard module with its permitted imports and its largest size. An import is a request for rights, so a new
 /// one is a decision, made here and in the sandbox's policy. Each module is read, compiled and mapped on every minion.
-const STANDARD: [(&str, &[&str], usize); 16] = [
+const STANDARD: [(&str, &[&str], usize); 17] = [
+    (
+        "archive",
+        &[
+            "brine:host/changes",
+            "brine:host/files",
+            "brine:host/functions",
+            "brine:host/grains",
+            "brine:host/http",
+            "brine:host/job",
+            "brine:host/log",
+            "brine:host/process",
+        ],
+        // With what decompresses.
+        750_000,
+    ),
     ("cmd", &["brine:host/job", "brine:host/log", "brine:host/process"], 160_000),
     ("config", &["brine:host/config", "brine:host/grains", "brine:host/log", "brine:host/pillar"], 60_000),
     (

@@ -1,6 +1,6 @@
 //! What of an archive is where it is unpacked, and what has to go before.
 
-use brine_guest::changes::{self, Kind};
+use brine_guest::changes::{self, Entry, Kind};
 use brine_guest::states::{StateResult, is_dry_run};
 use brine_guest::{Result, Value, path};
 
@@ -41,10 +41,11 @@ pub(super) fn found(
         };
         for member in paths {
             let full = path::join(&wanted.name, member);
-            match changes::look(full.trim_end_matches('/'), false)? {
-                Some(entry) if !fits(entry.kind) => incorrect.push(member.clone()),
-                Some(_) => {}
-                None => {
+            match look(full.trim_end_matches('/'))? {
+                Looked::Beneath => {}
+                Looked::At(Some(entry)) if !fits(entry.kind) => incorrect.push(member.clone()),
+                Looked::At(Some(_)) => {}
+                Looked::At(None) => {
                     found.needed = true;
                     found.missing = true;
                 }
@@ -90,17 +91,28 @@ pub(super) fn found(
         removed.push(full);
         found.needed = true;
     }
-    if !is_dry_run() {
-        changes.push(("removed".into(), removed.into()));
-    }
+    changes.push(("removed".into(), removed.into()));
     Ok(Ok(found))
+}
+
+/// What a look found.
+enum Looked {
+    At(Option<Entry>),
+    /// One of the directories around it is none, which shows where that one is looked at.
+    Beneath,
+}
+
+fn look(path: &str) -> Result<Looked> {
+    match changes::look(path, false) {
+        Err(why) if why.starts_with("[Errno 20]") => Ok(Looked::Beneath),
+        looked => Ok(Looked::At(looked?)),
+    }
 }
 
 /// Removes what is to go before unpacking: the folder, or what the archive has at its top.
 pub(super) fn clean(wanted: &Wanted, contents: &Contents, changes: &mut Vec<(Value, Value)>) -> Result<()> {
     let folder = wanted.name.trim_end_matches('/');
-    if wanted.clean_parent && !folder.is_empty() {
-        changes::remove(folder, true)?;
+    if wanted.clean_parent && !folder.is_empty() && changes::remove(folder, true)?.before.is_some() {
         let said = format!("Directory {} was removed prior to the extraction", wanted.name);
         changes.push(("removed".into(), said.into()));
     }

@@ -126,7 +126,7 @@ fn check_and_extract(
     }
     let members = match format::members(archive, archive, wanted.format) {
         Ok(members) => members,
-        Err(why) => return bad(format!("{why}. Additional info follows:\n\narchive location:\n    {archive}")),
+        Err(why) => return bad(unreadable(wanted, archive, &why)),
     };
     let contents = format::contents(&members, wanted.format, wanted.options.strip);
     if let Err(why) = format::check(&members, wanted.format) {
@@ -173,7 +173,7 @@ fn check_and_extract(
         if is_dry_run() {
             let clean = if wanted.clean { ", after cleaning destination path(s)" } else { "" };
             let comment = format!("Archive {} would be extracted to {}{clean}{because}", wanted.shown, wanted.name);
-            return Ok(StateResult::would(comment, Value::Dict(Vec::new())));
+            return Ok(StateResult::would(comment, Value::Dict(changes)));
         }
         check::clean(wanted, &contents, &mut changes)?;
         let made = extract::folder(wanted)?;
@@ -205,6 +205,35 @@ fn check_and_extract(
     let unpacked = found.needed || hash_changed;
     own(wanted, &contents, unpacked, &mut result, &mut comment, &mut changes)?;
     Ok(StateResult::new(result, comment, Value::Dict(changes)))
+}
+
+/// What is said of an archive that cannot be read.
+fn unreadable(wanted: &Wanted, archive: &str, why: &str) -> String {
+    let mut comment = format!("{why}. Additional info follows:\n\narchive location:\n    {archive}");
+    let mut errors = Vec::new();
+    if wanted.if_missing.is_none() {
+        errors.push("'if_missing' must be set");
+    }
+    if wanted.enforce_ownership_on.is_none() && wanted.ids.is_some() {
+        errors.push("Ownership cannot be managed without setting 'enforce_ownership_on'.");
+    }
+    if errors.is_empty() {
+        return comment;
+    }
+    let name = wanted.format.name();
+    comment.push_str("\n\n");
+    comment.push_str(match wanted.format {
+        Format::Tar => {
+            "If the source archive is a tar archive compressed using a compression type not natively supported by the tar \
+             command, then setting the 'list_options' argument may allow the contents to be listed. Otherwise, if Salt is \
+             unable to determine the files/directories in the archive, the following workaround(s) would need to be used \
+             for this state to proceed"
+        }
+        _ => "The following workarounds must be used for this state to proceed",
+    });
+    comment.push_str(&format!(" (assuming the source file is a valid {name} archive):\n"));
+    errors.iter().for_each(|error| comment.push_str(&format!("\n- {error}")));
+    comment
 }
 
 /// Gives what was unpacked to a user and a group.
