@@ -8,6 +8,8 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         ("cp", Standard::All),
         ("state", Standard::All),
         ("file", Standard::Least),
+        ("ssh", Standard::Least),
+        ("ssh_auth", Standard::Least),
     ],
     wrong_name: |name| {
         if name.starts_with('/') || name.starts_with("salt:") {

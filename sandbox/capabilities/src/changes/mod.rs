@@ -11,12 +11,17 @@ use crate::prelude::*;
 pub(crate) const DECLARATION: Declaration = Declaration {
     standard: &[
         ("archive", Standard::Least),
-        ("git", Standard::Least),
         ("group", Standard::Least),
-        ("pip", Standard::Least),
         ("shadow", Standard::Least),
         ("user", Standard::Least),
         ("file", Standard::Least),
+        ("host", Standard::Least),
+        ("hosts", Standard::Least),
+        ("ini", Standard::Least),
+        ("ssh", Standard::Least),
+        ("ssh_auth", Standard::Least),
+        ("ssh_known_hosts", Standard::Least),
+        ("sysctl", Standard::Least),
     ],
     reported_for_all: true,
     ..Declaration::new("changes", "change files of this host", &["brine:host/changes"], Kind::Changes)

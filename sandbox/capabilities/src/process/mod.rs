@@ -9,12 +9,13 @@ use crate::prelude::*;
 pub(crate) const DECLARATION: Declaration = Declaration {
     standard: &[
         ("archive", Standard::Least),
-        ("git", Standard::Least),
         ("group", Standard::Least),
-        ("pip", Standard::Least),
         ("shadow", Standard::Least),
         ("user", Standard::Least),
         ("cmd", Standard::Least),
+        ("ssh", Standard::Least),
+        ("ssh_known_hosts", Standard::Least),
+        ("sysctl", Standard::Least),
     ],
     reported_for_all: true,
     ..Declaration::new("process", "run programs", &["brine:host/process"], Kind::Process)
