@@ -12,6 +12,7 @@ mod python_minion;
 mod runners;
 mod services;
 mod standard_modules;
+mod states;
 mod targets;
 
 use std::time::Duration;

@@ -5,6 +5,7 @@ use crate::prelude::*;
 pub(crate) const DECLARATION: Declaration = Declaration {
     standard: &[
         ("cmd", Standard::Least),
+        ("archive", Standard::Least),
         ("cp", Standard::All),
         ("file", Standard::Least),
         ("ssh", Standard::Least),

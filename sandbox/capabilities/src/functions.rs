@@ -13,6 +13,7 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         ("module", Standard::Least),
         // `state` does so for the templates of SLS files.
         ("state", Standard::All),
+        ("archive", Standard::Least),
         // Templates of files call what the owner grants.
         ("file", Standard::Least),
         // The same for callers of `test.*`, which is often all that users may call: so only functions that need no

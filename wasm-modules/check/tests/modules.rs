@@ -8,7 +8,22 @@ use wit_parser::{Function, Resolve, TypeDefKind, WorldItem, WorldKey};
 
 /// Every standard module with its permitted imports and its largest size. An import is a request for rights, so a new
 /// one is a decision, made here and in the sandbox's policy. Each module is read, compiled and mapped on every minion.
-const STANDARD: [(&str, &[&str], usize); 25] = [
+const STANDARD: [(&str, &[&str], usize); 26] = [
+    (
+        "archive",
+        &[
+            "brine:host/changes",
+            "brine:host/files",
+            "brine:host/functions",
+            "brine:host/grains",
+            "brine:host/http",
+            "brine:host/job",
+            "brine:host/log",
+            "brine:host/process",
+        ],
+        // With what decompresses.
+        750_000,
+    ),
     (
         "cmd",
         &[

@@ -11,6 +11,10 @@ use crate::prelude::*;
 pub(crate) const DECLARATION: Declaration = Declaration {
     standard: &[
         ("cmd", Standard::Least),
+        ("archive", Standard::Least),
+        ("group", Standard::Least),
+        ("shadow", Standard::Least),
+        ("user", Standard::Least),
         ("file", Standard::Least),
         ("host", Standard::Least),
         ("hosts", Standard::Least),

@@ -8,6 +8,10 @@ use crate::prelude::*;
 
 pub(crate) const DECLARATION: Declaration = Declaration {
     standard: &[
+        ("archive", Standard::Least),
+        ("group", Standard::Least),
+        ("shadow", Standard::Least),
+        ("user", Standard::Least),
         ("cmd", Standard::Least),
         ("service", Standard::Least),
         ("ssh", Standard::Least),

@@ -1,0 +1,105 @@
+//! States for real, by Python Salt and by Brine, each in a root that is thrown away: the results state by state, and what
+//! is there afterwards. Both run without a master. All files are applied in the same two roots, because Brine compiles its
+//! modules once in each.
+
+mod accounts;
+mod archives;
+
+use std::path::Path;
+
+use brine_kit::ThrowawayRoot;
+use brine_kit::programs::program;
+use brine_tests::salt::{line, python};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// One of the two, in its root.
+struct Side {
+    brine: bool,
+    root: ThrowawayRoot,
+    /// Its configuration and the SLS files.
+    folder: TempDir,
+}
+
+impl Side {
+    fn new(brine: bool) -> Option<Self> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let settings = format!(
+            "id: m\nroot_dir: /var/lib/applied\nfile_client: local\nlog_level: error\nfile_roots: {{base: [{}]}}\n\
+             sandbox: {{profiles: [states]}}\n",
+            folder.path().display()
+        );
+        std::fs::write(folder.path().join("minion"), settings).expect("our own folder");
+        let root = ThrowawayRoot::new(&[folder.path(), Self::salt_call(brine).parent().expect("a folder")])?;
+        Some(Self { brine, root, folder })
+    }
+
+    fn salt_call(brine: bool) -> std::path::PathBuf {
+        if brine { program("salt-call") } else { python().with_file_name("salt-call") }
+    }
+
+    /// Applies an SLS file and returns name, result, comment and changes of each state.
+    fn apply(&self, text: &str, test: bool) -> Value {
+        std::fs::write(self.folder.path().join("applied.sls"), text).expect("our own folder");
+        let call: [&str; 2] = if self.brine { ["state.template_str", text] } else { ["state.apply", "applied"] };
+        let conf = self.folder.path().display().to_string();
+        let salt_call = Self::salt_call(self.brine).display().to_string();
+        // Python's salt-call asks for its folder, which has to be one of the new root.
+        let enter = ["-c", "cd / && exec \"$0\" \"$@\"", &salt_call];
+        let test = if test { "test=True" } else { "test=False" };
+        let args = [&enter[..], &["-c", &conf, "--local", "--out=json"], &call[..], &[test]].concat();
+        let output = self.root.run(Path::new("/bin/sh"), &args);
+        let json: Value = serde_json::from_str(&output.stdout).unwrap_or_else(|e| panic!("no JSON ({e}): {output:?}"));
+        let states = json["local"].as_object().unwrap_or_else(|| panic!("no states: {output:?}"));
+        let kept = ["name", "result", "comment", "changes"];
+        let of = |state: &Value| kept.iter().map(|key| ((*key).to_owned(), state[*key].clone())).collect();
+        states.iter().map(|(id, state)| (id.clone(), Value::Object(of(state)))).collect()
+    }
+
+    /// What was written, but for the minion's own folder and temporary files.
+    fn written(&self) -> Vec<String> {
+        let mut written = self.root.changed();
+        written.retain(|path| !path.starts_with("/var/lib/applied") && !path.starts_with("/tmp"));
+        written
+    }
+}
+
+/// Applies an SLS file by both: with test=True, for real, and again. The results have to be the same, and the dry run may
+/// write nothing.
+fn compare(what: &str, [python, brine]: &[Side; 2], text: &str) {
+    for (run, test) in [("dry run", true), ("first", false), ("second", false)] {
+        let before = brine.written();
+        let (theirs, ours) = (python.apply(text, test), brine.apply(text, test));
+        if test {
+            assert_eq!(brine.written(), before, "the dry run of {what} wrote");
+        }
+        let (theirs, ours) = (theirs.as_object().expect("states"), ours.as_object().expect("states"));
+        assert_eq!(theirs.keys().collect::<Vec<_>>(), ours.keys().collect::<Vec<_>>(), "{what}, {run}");
+        for (id, state) in theirs {
+            assert_eq!(*state, ours[id], "Python's and Brine's {id} of {what}, {run}");
+        }
+        // What stands for hashes is the same; hashes stand nowhere.
+        assert!(!ours.values().any(|state| state.to_string().contains("$6$")), "{ours:?}");
+    }
+}
+
+#[test]
+fn states_do_what_pythons_do() {
+    // The results of older lines differ.
+    if line() < 3008 {
+        return;
+    }
+    let (Some(python), Some(brine)) = (Side::new(false), Side::new(true)) else { return };
+    let sides = [python, brine];
+    for side in &sides {
+        side.root.shell(&archives::made());
+    }
+    compare("users and groups", &sides, &accounts::made());
+    compare("changed users and groups", &sides, accounts::CHANGED);
+    compare("archives", &sides, archives::STATES);
+    for there in [accounts::THERE, archives::THERE] {
+        let [python, brine] = &sides;
+        assert_eq!(python.root.shell(there), brine.root.shell(there));
+    }
+    archives::none_leads_out(&sides[1]);
+}
