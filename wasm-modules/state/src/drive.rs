@@ -11,7 +11,7 @@ use brine_states::run::{Answer, Call, Check, Event, Finished, Refresh, Run, Step
 use crate::arguments::text;
 use crate::clock::Clock;
 use crate::session::Session;
-use crate::{wire, world};
+use crate::{pauses, prepare, wire, world};
 
 /// The longest wait for a parallel state: it is asked for again.
 const LONG: u64 = 3_600_000;
@@ -71,10 +71,12 @@ impl<'a> Drive<'a> {
                     self.sleep(run, seconds.saturating_add(more).saturating_mul(1000))?;
                     Answer::Done
                 }
-                // No module has these.
-                Step::Init(_) => Answer::Value { value: true.into(), code: 0 },
-                Step::Aggregate { low, .. } => Answer::Value { value: low.into(), code: 0 },
-                Step::Pause(_) => Answer::Done,
+                Step::Init(low) => Answer::Value { value: prepare::init(&low, self.session.options.test), code: 0 },
+                Step::Aggregate { low, chunks, running } => {
+                    let low = prepare::aggregate(&low, &chunks, &running, self.session.options.test);
+                    Answer::Value { value: low.into(), code: 0 }
+                }
+                Step::Pause(low) => self.pause(run, &low)?,
                 Step::Event(event) => self.event(&event),
                 Step::Refresh(refresh) => self.refresh(refresh),
             };
@@ -157,6 +159,18 @@ impl<'a> Drive<'a> {
                 && let Some(finished) = self.finished(&ended)?
             {
                 run.finished(finished);
+            }
+        }
+    }
+
+    /// Waits while somebody pauses the run here.
+    fn pause(&mut self, run: &mut Run<'_>, low: &Dict) -> Result<Answer, String> {
+        let (id, began) = (low.get("__id__").map(|id| text(&id)).unwrap_or_default(), self.clock.milliseconds());
+        loop {
+            match pauses::at(&self.session.jid, &id, self.clock.milliseconds() - began) {
+                pauses::Word::Go => return Ok(Answer::Done),
+                pauses::Word::Kill => return Ok(Answer::Kill),
+                pauses::Word::Wait => self.sleep(run, pauses::LOOK)?,
             }
         }
     }
