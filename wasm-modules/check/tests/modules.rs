@@ -27,14 +27,22 @@ const STANDARD: [(&str, &[&str], usize); 13] = [
     (
         "file",
         &[
+            "brine:host/changes",
+            "brine:host/config",
+            "brine:host/files",
+            "brine:host/functions",
+            "brine:host/grains",
+            "brine:host/http",
             "brine:host/job",
             "brine:host/log",
             "brine:host/metadata",
+            "brine:host/pillar",
             "wasi:clocks/wall-clock",
             "wasi:filesystem/preopens",
             "wasi:filesystem/types",
         ],
-        380_000,
+        // With the renderer of templates, as state.
+        3_000_000,
     ),
     ("grains", &["brine:host/grains", "brine:host/log", "brine:host/static-grains"], 160_000),
     (
