@@ -48,6 +48,7 @@ impl Perform<StatesOp> for MinionBroker {
             },
             StatesOp::Settings => self.settings().await,
             StatesOp::Ask { function, arguments, test } => self.ask(caller, &function, &arguments, test).await,
+            StatesOp::Fire { name, result } => self.teller.state_result(caller, &name, &result).await,
             StatesOp::Recall { name } => {
                 let value = self.runs.remembered().recall(&name);
                 Ok(value.map_or(Value::Nil, |value| Value::Array(vec![value])))
@@ -91,7 +92,9 @@ impl MinionBroker {
         let outcome = sandbox.state(caller, function, StateContext::default(), test, kwargs).await;
         match outcome.success {
             true => Ok(outcome.value),
-            false => Err(HostError::Failed(outcome.value.text().map_or_else(|| outcome.value.python_str(), str::to_owned))),
+            false => {
+                Err(HostError::Failed(outcome.value.text().map_or_else(|| outcome.value.python_str(), str::to_owned)))
+            }
         }
     }
 

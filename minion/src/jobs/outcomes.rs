@@ -135,7 +135,15 @@ pub(super) fn killed_before(fun: &str) -> JobOutcome {
 
 /// The outcome of a function that did not run.
 pub(super) fn failed(why: &str) -> JobOutcome {
-    JobOutcome { value: Value::from(why), retcode: 1, success: false, usage: None, sha256: None, plan: None, stopped: false }
+    JobOutcome {
+        value: Value::from(why),
+        retcode: 1,
+        success: false,
+        usage: None,
+        sha256: None,
+        plan: None,
+        stopped: false,
+    }
 }
 
 fn usage(outcome: &JobOutcome) -> Value {

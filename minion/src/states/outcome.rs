@@ -137,7 +137,10 @@ mod tests {
     use brine_protocol::value::{list, text};
 
     fn returned(value: Value) -> Value {
-        result(&text("n"), JobOutcome { value, retcode: 0, success: true, usage: None, sha256: None, plan: None, stopped: false })
+        result(
+            &text("n"),
+            JobOutcome { value, retcode: 0, success: true, usage: None, sha256: None, plan: None, stopped: false },
+        )
     }
 
     #[test]
@@ -154,8 +157,15 @@ mod tests {
             assert_eq!(result.get_text("comment"), Some(&*format!("An exception occurred in this state: {comment}")));
             assert_eq!((result.get_bool("result"), result.get_text("name")), (Some(false), Some("n")));
         }
-        let failure =
-            JobOutcome { value: text("why"), retcode: 1, success: false, usage: None, sha256: None, plan: None, stopped: false };
+        let failure = JobOutcome {
+            value: text("why"),
+            retcode: 1,
+            success: false,
+            usage: None,
+            sha256: None,
+            plan: None,
+            stopped: false,
+        };
         assert_eq!(result(&text("n"), failure).get_text("comment"), Some("An exception occurred in this state: why"));
     }
 

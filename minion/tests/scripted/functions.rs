@@ -96,7 +96,15 @@ impl Scripted {
         let usage = Some(Usage { wall_us: 12, ..Usage::default() });
         match value {
             Ok(value) => JobOutcome { value, retcode: 0, success: true, usage, sha256, plan: None, stopped: false },
-            Err(text) => JobOutcome { value: Value::from(text), retcode: 1, success: false, usage, sha256, plan: None, stopped: false },
+            Err(text) => JobOutcome {
+                value: Value::from(text),
+                retcode: 1,
+                success: false,
+                usage,
+                sha256,
+                plan: None,
+                stopped: false,
+            },
         }
     }
 }

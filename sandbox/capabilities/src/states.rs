@@ -48,6 +48,13 @@ pub enum StatesOp {
         /// Whether it may change nothing.
         test: bool,
     },
+    /// Fires an event about a result. Returns true.
+    Fire {
+        /// The end of the event's tag.
+        name: String,
+        /// A MessagePack map.
+        result: ByteBuf,
+    },
     /// Returns nil, or a MessagePack value in an array.
     Recall {
         /// `pauses/JID` or `requests`.
@@ -118,12 +125,11 @@ impl Operation for StatesOp {
                 Size { names: function.len(), content: arguments.len(), ..Size::default() }
             }
             Self::Recall { name } => Size::names(name.len()),
-            Self::Remember { name, value } => Size {
-                names: name.len(),
-                content: value.as_ref().map_or(0, |value| value.len()),
-                ..Size::default()
-            },
+            Self::Remember { name, value } => {
+                Size { names: name.len(), content: value.as_ref().map_or(0, |value| value.len()), ..Size::default() }
+            }
             Self::Wait { .. } | Self::Settings => Size::default(),
+            Self::Fire { name, result } => Size { names: name.len(), content: result.len(), ..Size::default() },
             Self::Keep { tag, result } => Size { content: tag.len() + result.len(), ..Size::default() },
         }
     }
@@ -155,6 +161,7 @@ impl Operation for StatesOp {
                 forms::size("the arguments", arguments.len(), forms::MAX_BULK)?;
                 granted.permit_name(Capability::States, function, format_args!("call {function} of its states"))?;
             }
+            Self::Fire { result, .. } => forms::size("the result", result.len(), forms::MAX_BULK)?,
             Self::Recall { name } => remembered(name)?,
             Self::Remember { name, value } => {
                 remembered(name)?;
@@ -172,6 +179,9 @@ impl Operation for StatesOp {
     fn planned(self, _: &Grants) -> Planned<Self> {
         match self {
             Self::Remember { name, .. } => Planned::Done(format!("remember: {name}"), Answer::Nothing),
+            Self::Fire { name, .. } => {
+                Planned::Done(format!("fire the event salt/state_result/*/{name}"), Answer::True)
+            }
             other => Planned::Look(other),
         }
     }

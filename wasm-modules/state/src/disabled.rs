@@ -117,7 +117,9 @@ mod tests {
         assert!(says("bind", "bind").is_some() && says("bind", "bind.config").is_none());
         assert_eq!(
             says("bind.*", "bind.config").as_deref(),
-            Some("The state file \"bind.config\" is currently disabled by \"bind.*\", to re-enable, run state.enable bind.*.")
+            Some(
+                "The state file \"bind.config\" is currently disabled by \"bind.*\", to re-enable, run state.enable bind.*."
+            )
         );
         assert!(says("bind.*", "binder").is_none());
     }

@@ -218,8 +218,12 @@ impl<'a> Drive<'a> {
 
     /// Reports a result on the master's bus. A failure does not matter to the run.
     fn event(&self, event: &Event) -> Answer {
-        if event.name.is_none()
-            && self.session.events
+        if let Some(name) = &event.name {
+            let fired = wire::data(&event.result.clone().into()).and_then(|result| states::fire(name, &result));
+            if let Err(why) = fired {
+                brine_guest::host::log::write(brine_guest::host::log::Level::Warning, &format!("fire_event: {why}"));
+            }
+        } else if self.session.events
             && let Ok(data) = wire::data(&event.result.clone().into())
         {
             let _ = progress::report(&data);

@@ -81,7 +81,8 @@ mod tests {
             entries.iter().map(|(name, value)| ((*name).into(), Value::from(*value))).collect()
         };
         let own = chunk(&[("state", "pkg"), ("fun", "installed"), ("name", "vim"), ("__id__", "a")]);
-        let new = taken(&own, &chunk(&[("state", "cmd"), ("fun", "run"), ("name", "x"), ("__sls__", "y"), ("pkgs", "z")]));
+        let new =
+            taken(&own, &chunk(&[("state", "cmd"), ("fun", "run"), ("name", "x"), ("__sls__", "y"), ("pkgs", "z")]));
         assert_eq!(tag(&new), tag(&own));
         assert_eq!((new.get("pkgs"), new.get("__sls__")), (Some("z".into()), None));
     }

@@ -75,12 +75,7 @@ impl Host for Guest {
         }
     }
 
-    async fn ask(
-        &mut self,
-        function: String,
-        arguments: Data,
-        test: bool,
-    ) -> wasmtime::Result<Result<Data, String>> {
+    async fn ask(&mut self, function: String, arguments: Data, test: bool) -> wasmtime::Result<Result<Data, String>> {
         let (what, arguments) = ("states.ask", ByteBuf::from(arguments.msgpack));
         match Guest::ask(self, what, HostOp::States(StatesOp::Ask { function, arguments, test })).await? {
             Ok(value) => Ok(Ok(super::data(what, value)?)),
@@ -101,6 +96,11 @@ impl Host for Guest {
     async fn remember(&mut self, name: String, value: Option<Data>) -> wasmtime::Result<Result<(), String>> {
         let value = value.map(|value| ByteBuf::from(value.msgpack));
         Ok(Guest::ask(self, "states.remember", HostOp::States(StatesOp::Remember { name, value })).await?.map(drop))
+    }
+
+    async fn fire(&mut self, name: String, result: Data) -> wasmtime::Result<Result<(), String>> {
+        let result = ByteBuf::from(result.msgpack);
+        Ok(Guest::ask(self, "states.fire", HostOp::States(StatesOp::Fire { name, result })).await?.map(drop))
     }
 
     async fn keep(&mut self, tag: String, result: Data) -> wasmtime::Result<()> {

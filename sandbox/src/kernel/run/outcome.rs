@@ -28,7 +28,15 @@ pub struct JobOutcome {
 
 impl JobOutcome {
     pub(crate) fn failed(text: impl Into<String>, sha256: Option<Sha256Hex>) -> Self {
-        Self { value: Value::from(text.into()), retcode: 1, success: false, usage: None, sha256, plan: None, stopped: false }
+        Self {
+            value: Value::from(text.into()),
+            retcode: 1,
+            success: false,
+            usage: None,
+            sha256,
+            plan: None,
+            stopped: false,
+        }
     }
 }
 
