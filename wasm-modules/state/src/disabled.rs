@@ -1,15 +1,13 @@
 //! Runs that are disabled (`state.disable`): names of SLS files, or `highstate`, in the static grain
 //! `state_runs_disabled`.
 
-use std::rc::Rc;
-
 use brine_guest::Data;
-use brine_guest::host::grains;
+use brine_guest::host::{functions, grains};
 use brine_render::Value;
 
 use crate::arguments::{items, split, text};
 use crate::session::Session;
-use crate::{wire, world};
+use crate::wire;
 
 /// The grain.
 const GRAIN: &str = "state_runs_disabled";
@@ -101,8 +99,8 @@ pub(crate) fn enable(states: &Value) -> Result<Data, String> {
 fn changed(names: &[String], is_changed: bool, lines: Vec<String>) -> Result<Data, String> {
     if is_changed {
         let value = Value::list(names.iter().map(|name| Value::from(name.as_str())));
-        let none: [(Rc<str>, Value); 0] = [];
-        world::call("grains.setval", &[GRAIN.into(), value], &none)?;
+        let arguments = [wire::data(&GRAIN.into())?, wire::data(&value)?];
+        functions::call("grains.setval", &arguments, &wire::data(&Value::dict([]))?)?;
     }
     let result = [("res", Value::from(true)), ("msg", lines.join("\n").as_str().into())];
     wire::data(&Value::dict(result.map(|(key, value)| (key.into(), value))))

@@ -15,6 +15,7 @@ wit_bindgen::generate!({
     with: {
         "brine:host/types@1.0.0": brine_guest::host::types,
         "brine:host/files@1.0.0": brine_guest::host::files,
+        "brine:host/functions@1.0.0": brine_guest::host::functions,
         "brine:host/grains@1.0.0": brine_guest::host::grains,
         "brine:host/job@1.0.0": brine_guest::host::job,
         "brine:host/jobs@1.0.0": brine_guest::host::jobs,
