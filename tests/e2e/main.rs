@@ -17,6 +17,7 @@ mod crash;
 mod daemons;
 mod facts;
 mod failures;
+mod file_states;
 mod job_store;
 mod keys;
 mod modules;

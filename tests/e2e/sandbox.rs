@@ -101,8 +101,8 @@ fn the_owner_sees_what_each_module_may_do() {
     }
     let list = master.json("web1", &["sandbox.list"]);
     for module in [
-        "cmd", "config", "cp", "disk", "file", "grains", "mine", "pillar", "sandbox", "saltutil", "state", "sys",
-        "test",
+        "cmd", "config", "cp", "disk", "file", "grains", "group", "mine", "pillar", "sandbox", "saltutil", "shadow",
+        "state", "sys", "test", "user",
     ] {
         assert!(list.get(module).is_some(), "{module} in {list}");
     }

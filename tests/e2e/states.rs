@@ -77,7 +77,10 @@ fn a_state_is_run_by_name() {
     let all = master.json("web1", &["sys.list_state_functions", "test"]);
     assert!(all.as_array().is_some_and(|all| all.contains(&json!("test.nop"))), "{all}");
     let modules = master.json("web1", &["sys.list_state_modules"]);
-    assert!(["file", "runs", "test"].iter().all(|name| modules.as_array().is_some_and(|all| all.contains(&json!(name)))), "{modules}");
+    assert!(
+        ["file", "runs", "test"].iter().all(|name| modules.as_array().is_some_and(|all| all.contains(&json!(name)))),
+        "{modules}"
+    );
     let spec = master.json("web1", &["sys.state_argspec", "test.show_notification"]);
     assert_eq!(spec["test.show_notification"]["args"], json!(["name", "text"]));
     let docs = master.json("web1", &["sys.state_doc", "test.nop"]);
@@ -396,7 +399,9 @@ fn a_hostile_state_changes_nothing_in_a_dry_run() {
     );
     let master = Master::start("");
     master.serve("_modules/hostile.wasm", &std::fs::read(testing("hostile")).expect("run `make modules` first"));
-    let sls = format!("sly:\n  hostile.sly: [name: {at}]\nafter:\n  test.succeed_with_changes: [prereq: [{{hostile: sly}}]]\n");
+    let sls = format!(
+        "sly:\n  hostile.sly: [name: {at}]\nafter:\n  test.succeed_with_changes: [prereq: [{{hostile: sly}}]]\n"
+    );
     master.serve("sly.sls", sls.as_bytes());
     let _minion = master.minion_kind(
         Kind::Brine,
@@ -418,7 +423,15 @@ fn a_hostile_state_changes_nothing_in_a_dry_run() {
     assert_eq!(comment(result), format!("would run: /bin/touch {at}/touched"));
     let plan: Vec<&str> =
         result["plan"].as_array().expect("a plan").iter().filter_map(|entry| entry["would"].as_str()).collect();
-    for expect in ["write: ", "remove: ", "set permissions: ", "fire the event sly/tag", "publish sly", "end the job", "run: /bin/touch"] {
+    for expect in [
+        "write: ",
+        "remove: ",
+        "set permissions: ",
+        "fire the event sly/tag",
+        "publish sly",
+        "end the job",
+        "run: /bin/touch",
+    ] {
         assert!(plan.iter().any(|would| would.starts_with(expect)), "{expect}: {plan:?}");
     }
     // What another state asked for is in its own plan.

@@ -9,6 +9,10 @@ use crate::names::{MAX_NAME, glob};
 
 /// Command lines that standard modules come with. They grant nothing: the program still has to be granted.
 const STANDARD: &[(&str, &[&str])] = &[
+    ("group", ACCOUNTS),
+    ("user", ACCOUNTS),
+    ("shadow", ACCOUNTS),
+    ("archive", ACCOUNTS),
     (
         "pkg",
         &["/usr/bin/dpkg-query **", "/usr/bin/dpkg --print-architecture", "/usr/bin/dpkg --compare-versions * * *"],
@@ -24,6 +28,17 @@ const STANDARD: &[(&str, &[&str])] = &[
             "/usr/bin/systemctl list-unit-files **",
         ],
     ),
+];
+
+/// What looks at users and groups, and whether there is a directory.
+const ACCOUNTS: &[&str] = &[
+    "/usr/bin/getent passwd",
+    "/usr/bin/getent passwd *",
+    "/usr/bin/getent group",
+    "/usr/bin/getent group *",
+    "/usr/bin/id -G -- *",
+    "/usr/bin/id -g -n -- *",
+    "/usr/bin/test -d *",
 ];
 
 /// Upper bound on the words of one command line.

@@ -8,7 +8,7 @@ use wit_parser::{Function, Resolve, TypeDefKind, WorldItem, WorldKey};
 
 /// Every standard module with its permitted imports and its largest size. An import is a request for rights, so a new
 /// one is a decision, made here and in the sandbox's policy. Each module is read, compiled and mapped on every minion.
-const STANDARD: [(&str, &[&str], usize); 13] = [
+const STANDARD: [(&str, &[&str], usize); 16] = [
     ("cmd", &["brine:host/job", "brine:host/log", "brine:host/process"], 160_000),
     ("config", &["brine:host/config", "brine:host/grains", "brine:host/log", "brine:host/pillar"], 60_000),
     (
@@ -45,6 +45,7 @@ const STANDARD: [(&str, &[&str], usize); 13] = [
         3_000_000,
     ),
     ("grains", &["brine:host/grains", "brine:host/log", "brine:host/static-grains"], 160_000),
+    ("group", &["brine:host/changes", "brine:host/job", "brine:host/log", "brine:host/process"], 170_000),
     (
         "mine",
         &[
@@ -61,10 +62,12 @@ const STANDARD: [(&str, &[&str], usize); 13] = [
     ("pillar", &["brine:host/config", "brine:host/log", "brine:host/pillar"], 140_000),
     ("saltutil", &["brine:host/jobs", "brine:host/log", "brine:host/modules"], 90_000),
     ("sandbox", &["brine:host/log", "brine:host/policy"], 51_000),
+    ("shadow", &["brine:host/changes", "brine:host/log", "brine:host/process", "wasi:random/random"], 190_000),
     (
         "state",
         &[
             "brine:host/files",
+            "brine:host/functions",
             "brine:host/grains",
             "brine:host/job",
             "brine:host/jobs",
@@ -90,6 +93,18 @@ const STANDARD: [(&str, &[&str], usize); 13] = [
             "wasi:random/random",
         ],
         215_000,
+    ),
+    (
+        "user",
+        &[
+            "brine:host/changes",
+            "brine:host/grains",
+            "brine:host/job",
+            "brine:host/log",
+            "brine:host/process",
+            "wasi:random/random",
+        ],
+        320_000,
     ),
 ];
 
