@@ -47,7 +47,6 @@ impl Perform<StatesOp> for MinionBroker {
                 Err(refused) => Err(HostError::Failed(refused.to_string())),
             },
             StatesOp::Settings => self.settings().await,
-<<<<<<< HEAD
             StatesOp::Ask { function, arguments, test } => self.ask(caller, &function, &arguments, test).await,
             StatesOp::Fire { name, result } => self.teller.state_result(caller, &name, &result).await,
             StatesOp::Recall { name } => {
@@ -57,11 +56,10 @@ impl Perform<StatesOp> for MinionBroker {
             StatesOp::Remember { name, value } => {
                 let kept = self.runs.remembered().remember(&name, value.as_ref().map(|value| value.as_slice()));
                 kept.map(|()| Value::Nil).map_err(|e| HostError::Failed(format!("{name} cannot be kept: {e}")))
-=======
+            }
             StatesOp::UsePillar { pillar } => {
                 run.use_pillar(Value::Map(decode(&pillar, "the pillar")?));
                 Ok(Value::Nil)
->>>>>>> main
             }
             StatesOp::Keep { tag, result } => {
                 let result = decode(&result, "the result")?;

@@ -39,7 +39,6 @@ pub enum StatesOp {
     Call(FunctionsOp),
     /// Returns a map of `minion` and `master`.
     Settings,
-<<<<<<< HEAD
     /// Calls a function of a state module that is no state. Returns what it returns.
     Ask {
         /// `pkg.mod_init`
@@ -67,12 +66,11 @@ pub enum StatesOp {
         name: String,
         /// A MessagePack value.
         value: Option<ByteBuf>,
-=======
+    },
     /// Takes the pillar of the run, for all of its job. Returns nil.
     UsePillar {
         /// A MessagePack map.
         pillar: ByteBuf,
->>>>>>> main
     },
     /// Keeps a result. Returns nil.
     Keep {
@@ -136,11 +134,8 @@ impl Operation for StatesOp {
                 Size { names: name.len(), content: value.as_ref().map_or(0, |value| value.len()), ..Size::default() }
             }
             Self::Wait { .. } | Self::Settings => Size::default(),
-<<<<<<< HEAD
             Self::Fire { name, result } => Size { names: name.len(), content: result.len(), ..Size::default() },
-=======
             Self::UsePillar { pillar } => Size { content: pillar.len(), ..Size::default() },
->>>>>>> main
             Self::Keep { tag, result } => Size { content: tag.len() + result.len(), ..Size::default() },
         }
     }
@@ -167,7 +162,6 @@ impl Operation for StatesOp {
             }
             // The broker checks the function's name, because a refusal is only an error for the run.
             Self::Call(_) | Self::Settings => {}
-<<<<<<< HEAD
             Self::Ask { function, arguments, .. } => {
                 forms::function(function)?;
                 forms::size("the arguments", arguments.len(), forms::MAX_BULK)?;
@@ -179,9 +173,7 @@ impl Operation for StatesOp {
                 remembered(name)?;
                 forms::size("the value", value.as_ref().map_or(0, |value| value.len()), MAX_REMEMBERED)?;
             }
-=======
             Self::UsePillar { pillar } => forms::size("the pillar", pillar.len(), forms::MAX_BULK)?,
->>>>>>> main
             Self::Keep { tag, result } => {
                 forms::size("the tag", tag.len(), MAX_TEXT)?;
                 forms::size("the result", result.len(), forms::MAX_BULK)?;

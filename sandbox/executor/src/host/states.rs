@@ -75,7 +75,6 @@ impl Host for Guest {
         }
     }
 
-<<<<<<< HEAD
     async fn ask(&mut self, function: String, arguments: Data, test: bool) -> wasmtime::Result<Result<Data, String>> {
         let (what, arguments) = ("states.ask", ByteBuf::from(arguments.msgpack));
         match Guest::ask(self, what, HostOp::States(StatesOp::Ask { function, arguments, test })).await? {
@@ -102,12 +101,12 @@ impl Host for Guest {
     async fn fire(&mut self, name: String, result: Data) -> wasmtime::Result<Result<(), String>> {
         let result = ByteBuf::from(result.msgpack);
         Ok(Guest::ask(self, "states.fire", HostOp::States(StatesOp::Fire { name, result })).await?.map(drop))
-=======
+    }
+
     async fn use_pillar(&mut self, pillar: Data) -> wasmtime::Result<Result<(), String>> {
         let pillar = ByteBuf::from(pillar.msgpack);
-        let taken = self.ask("states.use-pillar", HostOp::States(StatesOp::UsePillar { pillar })).await?;
+        let taken = Guest::ask(self, "states.use-pillar", HostOp::States(StatesOp::UsePillar { pillar })).await?;
         Ok(taken.map(drop))
->>>>>>> main
     }
 
     async fn keep(&mut self, tag: String, result: Data) -> wasmtime::Result<()> {
