@@ -20,6 +20,28 @@ pub struct JsonError {
     pub limit: bool,
 }
 
+/// The options of Python's `json.dumps`.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct DumpOptions {
+    /// Whether keys are sorted.
+    pub sort_keys: bool,
+    /// Whether characters beyond ASCII are escaped.
+    pub ascii: bool,
+    /// Spaces for each level, with a line for each value; none for one line.
+    pub indent: Option<usize>,
+}
+
+/// The value as JSON, as Python's `json.dumps` writes it.
+///
+/// # Errors
+/// In Python's words: the value nests too deep, or has no form in JSON.
+pub fn dump(value: &Value, options: DumpOptions) -> Result<String, String> {
+    let DumpOptions { sort_keys, ascii, indent } = options;
+    let mut out = String::new();
+    crate::jinja::json::write(value, &crate::jinja::json::Format { sort_keys, ascii, indent }, &mut out, 0)?;
+    Ok(out)
+}
+
 /// Loads one JSON text. Objects are `dict`s.
 ///
 /// # Errors

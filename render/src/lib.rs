@@ -13,6 +13,7 @@
 //! | [`yaml`] | YAML 1.1 as Salt loads and dumps it |
 //! | [`json`] | JSON as Python loads it |
 //! | [`pipe`] | the line `#!jinja\|yaml` |
+//! | [`regex`] | Python's regular expressions |
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "rmpv")]
@@ -23,6 +24,7 @@ pub mod functions;
 pub mod jinja;
 pub mod json;
 pub mod pipe;
+pub mod regex;
 pub mod value;
 pub mod yaml;
 

@@ -15,6 +15,7 @@ use crate::rows::{Figures, Key};
 use crate::side::{ID, Side};
 use crate::table::Figure;
 use crate::usage;
+use crate::values;
 
 /// Repetitions of each measurement.
 #[derive(Debug, Clone)]
@@ -33,6 +34,10 @@ pub(crate) struct Runs {
     pub(crate) drift: usize,
     /// Time for each kind of call of salt-api.
     pub(crate) api: Duration,
+    /// Minions that ask for their pillars at once.
+    pub(crate) pillars: usize,
+    /// Renderings of a chain of maps.
+    pub(crate) renders: usize,
 }
 
 impl Runs {
@@ -51,6 +56,8 @@ impl Runs {
                 events: 20_000,
                 drift,
                 api: Duration::from_secs(3),
+                pillars: 1_000,
+                renders: 200,
             }
         } else {
             let rate = [1_000, 3_000, 6_000];
@@ -65,6 +72,8 @@ impl Runs {
                 events: 100_000,
                 drift,
                 api: Duration::from_secs(10),
+                pillars: 2_000,
+                renders: 200,
             }
         }
     }
@@ -84,6 +93,8 @@ impl Runs {
                 events: 5_000,
                 drift: 0,
                 api: Duration::from_secs(10),
+                pillars: 100,
+                renders: 30,
             }
         } else {
             let rate = [30, 100, 200];
@@ -98,6 +109,8 @@ impl Runs {
                 events: 100_000,
                 drift: 0,
                 api: Duration::from_secs(30),
+                pillars: 100,
+                renders: 30,
             }
         }
     }
@@ -116,7 +129,7 @@ const SMALL: usize = 1_000;
 const DRIFT_WARM_UP: usize = 10_000;
 
 /// Names of the parts of the measurement for `--only`.
-pub(crate) const PARTS: [&str; 8] = ["cold", "client", "jobs", "memory", "events", "files", "starts", "api"];
+pub(crate) const PARTS: [&str; 9] = ["cold", "client", "jobs", "memory", "events", "files", "starts", "api", "values"];
 
 /// Measures these parts of one side, and the drift of memory if `runs.drift` is not 0.
 pub(crate) fn all(kind: Kind, runs: &Runs, parts: &[String]) -> Figures {
@@ -178,6 +191,7 @@ pub(crate) fn all(kind: Kind, runs: &Runs, parts: &[String]) -> Figures {
         figures.insert(Key::Start, Figure::of(starts));
     });
     part("api", &mut |figures| api::measure(kind, runs.api, figures));
+    part("values", &mut |figures| values::measure(kind, runs.pillars, runs.renders, figures));
     figures
 }
 

@@ -36,6 +36,10 @@ pub(crate) enum Key {
     ApiWheelP99,
     ApiStreams,
     ApiStreamsLost,
+    Pillars,
+    PillarsP99,
+    PillarsMemory,
+    Render,
 }
 
 /// The figures of one side.
@@ -90,6 +94,17 @@ const LINES: &[Line] = &[
         None,
     ),
     (Key::ApiStreamsLost, "events lost on the way to them", "", Less, Some(0.0), None),
+    (
+        Key::Pillars,
+        "pillars of 40 files, for 2,000 minions at once (with --quick 1,000; Python: 100)",
+        "1/s",
+        More,
+        None,
+        Some(10.0),
+    ),
+    (Key::PillarsP99, "the same, 99th percentile from request to pillar", "ms", Less, None, None),
+    (Key::PillarsMemory, "the same, PSS of the master above idle", "MiB", Less, Some(64.0), None),
+    (Key::Render, "rendering a chain of maps, 500 lines", "ms", Less, None, Some(10.0)),
 ];
 
 /// Returns the rows of both sides.

@@ -471,7 +471,8 @@ async fn an_accepted_node_that_misbehaves_is_bounded() {
     let pid = there.master.daemon.as_ref().expect("it runs").pid();
     let before = brine_kit::process::resident(pid);
     let (_reader, mut writer) = joined(port).await;
-    let load = map([("cmd", "mk_token"), ("eauth", "pam"), ("username", "x"), ("password", &*"y".repeat(4 << 20))]);
+    // Replies that are larger than the buffers between the two.
+    let load = map([("cmd", "wheel"), ("token", &*token), ("fun", "config.values"), ("rest", &*"y".repeat(4 << 20))]);
     let payload = Envelope::clear(load).encode();
     let mut sent = 0;
     for id in 1.. {
@@ -483,7 +484,8 @@ async fn an_accepted_node_that_misbehaves_is_bounded() {
         }
     }
     let grown = brine_kit::process::resident(pid).saturating_sub(before) >> 20;
-    assert!(grown < 600, "{grown} MiB for {sent} bytes");
+    // Most of it is what the allocator keeps of single requests; without the bound, all that is sent stays.
+    assert!(grown < 1_400, "{grown} MiB for {sent} bytes");
     tokio::task::block_in_place(|| assert_eq!(honest.ping(&token).status, 200, "others notice nothing"));
 }
 

@@ -35,4 +35,5 @@ mod slow_link;
 mod states;
 mod swarm;
 mod targets;
+mod text_states;
 mod updates;

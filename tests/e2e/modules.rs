@@ -33,8 +33,8 @@ fn sync_modules_tells_what_changed() {
     assert_eq!(
         modules,
         json!([
-            "cmd", "config", "cp", "disk", "file", "grains", "group", "hello", "mine", "pillar", "saltutil", "sandbox",
-            "shadow", "state", "sys", "test", "user"
+            "cmd", "config", "cp", "disk", "file", "grains", "group", "hello", "hosts", "ini", "mine", "pillar",
+            "saltutil", "sandbox", "shadow", "ssh", "state", "sys", "sysctl", "test", "user",
         ])
     );
 }

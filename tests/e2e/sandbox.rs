@@ -101,8 +101,29 @@ fn the_owner_sees_what_each_module_may_do() {
     }
     let list = master.json("web1", &["sandbox.list"]);
     for module in [
-        "cmd", "config", "cp", "disk", "file", "grains", "group", "mine", "pillar", "sandbox", "saltutil", "shadow",
-        "state", "sys", "test", "user",
+        "cmd",
+        "config",
+        "cp",
+        "disk",
+        "file",
+        "grains",
+        "group",
+        "host",
+        "hosts",
+        "ini",
+        "mine",
+        "pillar",
+        "saltutil",
+        "sandbox",
+        "shadow",
+        "ssh",
+        "ssh_auth",
+        "ssh_known_hosts",
+        "state",
+        "sys",
+        "sysctl",
+        "test",
+        "user",
     ] {
         assert!(list.get(module).is_some(), "{module} in {list}");
     }

@@ -522,6 +522,8 @@ fn what_is_wrong_is_said_where_it_is() {
         ("beside.sls", "a:\n  runs.spin: [parallel: true]\nb:\n  test.nop: [parallel: true]\nc: test.nop\n"),
         ("python.sls", "a: own.made\nb: test.nop\n"),
         ("_states/own.py", "def made(name): pass\n"),
+        ("named.sls", "a:\n  test.nop: [name: {x: 1}]\nb: test.nop\n"),
+        ("asked.sls", "a:\n  test.nop:\n    - unless: [{fun: sys.list_modules}]\nb:\n  test.nop:\n    - onlyif: [{fun: sys.list_modules}]\n"),
         ("again.sls", "a:\n  test.nop:\n    - retry: {attempts: 1000000, interval: 1000000}\nb: test.nop\n"),
     ];
     let (master, _minion) = with_runs(&files, "");
@@ -534,6 +536,11 @@ fn what_is_wrong_is_said_where_it_is() {
         assert!(told[0].2.contains(expect) && told[0].1 == json!(false), "{sls}: {told:?}");
         assert!(told[1..].iter().all(|(_, result, _)| *result == json!(true)), "{sls}: {told:?}");
     }
+    // As in Salt: what is no text is no name.
+    assert_eq!(run(&["named"])[0], ("a".to_owned(), json!(true), "Success!".to_owned()));
+    // Conditions are calls of other modules' functions.
+    let said: Vec<String> = run(&["asked"]).into_iter().map(|(.., said)| said).collect();
+    assert_eq!(said, ["unless condition is true", "Success!"]);
     for more in ["test=False", "test=None"] {
         assert_eq!(run(&["again", more]).len(), 2, "{more}");
     }

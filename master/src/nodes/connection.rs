@@ -22,8 +22,9 @@ use crate::requests::{NodeReply, node};
 
 /// Upper bound on the messages that wait to be written, of replies and of events each.
 const WAITING_MAX: usize = 64;
-/// Upper bound on the KiB of a connection's requests that wait for their replies.
-const KIB_MAX: u32 = 256 << 10;
+/// Upper bound on the KiB of a connection's requests that wait for their replies. With what is made of them they take four times
+/// as much memory. A caller's body has 1 MiB at most.
+const KIB_MAX: u32 = 64 << 10;
 /// A node that reads nothing for this long is cut off.
 const STALL: Duration = Duration::from_secs(60);
 /// A node on another host that says nothing for this long has gone, or its network has. (One on this host ends its socket.)

@@ -1,5 +1,7 @@
 //! Collects the facts about this host.
 
+use std::time::Instant;
+
 use brine_protocol::value::Value;
 
 use super::layers::Layers;
@@ -18,7 +20,9 @@ pub fn collect(opts: &MinionOpts) -> Value {
         return Value::Map(Vec::new());
     }
     let mut layers = Layers::new(opts);
+    let began = Instant::now();
     layers.host = host(opts);
+    tracing::debug!(us = began.elapsed().as_micros(), "this host's grains were collected");
     layers.combine(opts)
 }
 

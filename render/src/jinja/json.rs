@@ -148,13 +148,13 @@ impl Reader<'_> {
 }
 
 /// How to write.
-pub(super) struct Format {
-    pub(super) sort_keys: bool,
-    pub(super) ascii: bool,
-    pub(super) indent: Option<usize>,
+pub(crate) struct Format {
+    pub(crate) sort_keys: bool,
+    pub(crate) ascii: bool,
+    pub(crate) indent: Option<usize>,
 }
 
-pub(super) fn write(value: &Value, format: &Format, out: &mut dyn Write, depth: usize) -> Result<(), String> {
+pub(crate) fn write(value: &Value, format: &Format, out: &mut dyn Write, depth: usize) -> Result<(), String> {
     if depth > MAX_DEPTH {
         return Err("Circular reference detected".to_owned());
     }

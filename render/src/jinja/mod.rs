@@ -17,7 +17,7 @@ mod filters;
 mod format;
 mod globals;
 mod interp;
-mod json;
+pub(crate) mod json;
 mod lexer;
 mod methods;
 mod number;

@@ -3,7 +3,13 @@
 use crate::prelude::*;
 
 pub(crate) const DECLARATION: Declaration = Declaration {
-    standard: &[("cp", Standard::All), ("state", Standard::All), ("file", Standard::Least)],
+    standard: &[
+        ("cp", Standard::All),
+        ("state", Standard::All),
+        ("file", Standard::Least),
+        ("ssh", Standard::Least),
+        ("ssh_auth", Standard::Least),
+    ],
     wrong_name: |name| {
         if name.starts_with('/') || name.starts_with("salt:") {
             return Some(format!("{name:?}: a path on the file server is relative, as in deploy/**"));

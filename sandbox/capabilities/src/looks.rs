@@ -28,6 +28,7 @@ const STANDARD: &[(&str, &[&str])] = &[
             "/usr/bin/systemctl list-unit-files **",
         ],
     ),
+    ("sysctl", &["/usr/sbin/sysctl -n *", "/usr/bin/sysctl -n *", "/usr/sbin/sysctl -a", "/usr/bin/sysctl -a"]),
 ];
 
 /// What looks at users and groups, and whether there is a directory.

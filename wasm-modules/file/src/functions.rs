@@ -9,10 +9,13 @@ use brine_guest::{Value, path};
 use crate::change::owner::Wanted;
 use crate::change::permissions::Permissions;
 use crate::change::{backups, functions as owners, mode, names};
+use crate::edit::run;
+use crate::editing;
 use crate::look::fs::Kind;
 use crate::look::{find, fs, glob, grep, hash, stats, text};
 use crate::manage::functions::{self as managing, Question};
 use crate::manage::source;
+use crate::states::given;
 use crate::wasi::clocks::wall_clock;
 use crate::{Data, Guest, Module};
 
@@ -310,6 +313,119 @@ impl Guest for Module {
 
     fn write(path: String, args: Vec<Data>, kwargs: Data) -> Result<String, String> {
         owners::write(&path, args, &kwargs)
+    }
+
+    fn replace(
+        path: String,
+        pattern: Data,
+        repl: Data,
+        count: Option<Data>,
+        flags: Option<Data>,
+        _bufsize: Option<Data>,
+        append_if_not_found: Option<Data>,
+        prepend_if_not_found: Option<Data>,
+        not_found_content: Option<Data>,
+        backup: Option<Data>,
+        dry_run: Option<bool>,
+        search_only: Option<bool>,
+        show_changes: Option<Data>,
+        ignore_if_missing: Option<bool>,
+        _preserve_inode: Option<bool>,
+        backslash_literal: Option<Data>,
+        encoding: Option<Data>,
+    ) -> Result<Data, String> {
+        let (pattern, repl) = (Some(pattern), Some(repl));
+        let arguments = given![
+            pattern,
+            repl,
+            count,
+            flags,
+            append_if_not_found,
+            prepend_if_not_found,
+            not_found_content,
+            backup,
+            show_changes,
+            backslash_literal,
+            encoding,
+        ];
+        let is = |flag: Option<bool>| flag == Some(true);
+        editing::replace(&path, &arguments, is(dry_run), is(search_only), is(ignore_if_missing)).map(Into::into)
+    }
+
+    fn line(
+        path: String,
+        content: Option<Data>,
+        match_: Option<Data>,
+        mode: Option<Data>,
+        location: Option<Data>,
+        before: Option<Data>,
+        after: Option<Data>,
+        show_changes: Option<Data>,
+        backup: Option<Data>,
+        quiet: Option<Data>,
+        indent: Option<Data>,
+    ) -> Result<Data, String> {
+        let mut arguments = given![content, mode, location, before, after, show_changes, backup, quiet, indent];
+        if let Some(matching) = match_ {
+            arguments.set("match", matching.value()?);
+        }
+        editing::line(&path, &arguments).map(Into::into)
+    }
+
+    fn blockreplace(
+        path: String,
+        marker_start: Option<Data>,
+        marker_end: Option<Data>,
+        content: Option<Data>,
+        append_if_not_found: Option<Data>,
+        prepend_if_not_found: Option<Data>,
+        backup: Option<Data>,
+        dry_run: Option<bool>,
+        show_changes: Option<Data>,
+        append_newline: Option<Data>,
+        insert_before_match: Option<Data>,
+        insert_after_match: Option<Data>,
+    ) -> Result<Data, String> {
+        let arguments = given![
+            marker_start,
+            marker_end,
+            content,
+            append_if_not_found,
+            prepend_if_not_found,
+            backup,
+            show_changes,
+            append_newline,
+            insert_before_match,
+            insert_after_match,
+        ];
+        editing::blockreplace(&path, &arguments, dry_run == Some(true)).map(Into::into)
+    }
+
+    fn comment_line(
+        path: String,
+        regex: Data,
+        char: Option<Data>,
+        cmnt: Option<bool>,
+        backup: Option<Data>,
+    ) -> Result<Data, String> {
+        let regex = Some(regex);
+        editing::comment_line(&path, &given![regex, char, backup], cmnt != Some(false)).map(Into::into)
+    }
+
+    fn comment(path: String, regex: Data, char: Option<Data>, backup: Option<Data>) -> Result<Data, String> {
+        Self::comment_line(path, regex, char, Some(true), backup)
+    }
+
+    fn uncomment(path: String, regex: Data, char: Option<Data>, backup: Option<Data>) -> Result<Data, String> {
+        Self::comment_line(path, regex, char, Some(false), backup)
+    }
+
+    fn append(path: String, args: Vec<Data>, kwargs: Data) -> Result<String, String> {
+        run::append(&path, &editing::lines(&args, &kwargs)?)
+    }
+
+    fn prepend(path: String, args: Vec<Data>, kwargs: Data) -> Result<String, String> {
+        run::prepend(&path, &editing::lines(&args, &kwargs)?)
     }
 
     fn seek_write(path: String, data: Data, offset: u64) -> Result<u64, String> {

@@ -5,7 +5,7 @@
 //! - `look/`        what only looks
 //! - `change/`      what changes names, owners, modes and whole files
 //! - `manage/`      the content that a file is to have, and the file
-//! - `edit/`        what changes the text of files
+//! - `edit/`        what changes the text of files; `editing.rs` the functions that do
 
 // On the host, where the tests run, nothing is exported: `read` and `lstat` would replace those of libc.
 #![cfg_attr(not(target_family = "wasm"), allow(dead_code))]
@@ -34,6 +34,7 @@ wit_bindgen::generate!({
 
 mod change;
 mod edit;
+mod editing;
 mod functions;
 mod look;
 mod manage;

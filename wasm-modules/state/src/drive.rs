@@ -8,6 +8,7 @@ use brine_guest::host::{modules, progress};
 use brine_render::{Dict, Key, Value};
 use brine_states::run::{Answer, Call, Check, Event, Finished, Refresh, Run, Step};
 
+use crate::accumulators::Accumulators;
 use crate::arguments::text;
 use crate::clock::Clock;
 use crate::session::Session;
@@ -30,6 +31,7 @@ pub(crate) struct Drive<'a> {
     session: &'a Session,
     clock: Clock,
     parallel: Parallel,
+    accumulators: Accumulators,
     /// Results that the host has, or that were given to it.
     kept: usize,
     called: bool,
@@ -40,7 +42,16 @@ pub(crate) struct Drive<'a> {
 
 impl<'a> Drive<'a> {
     pub(crate) fn new(session: &'a Session, clock: Clock) -> Self {
-        Self { session, clock, parallel: Parallel::default(), kept: 0, called: false, number: 0, chunks: Vec::new() }
+        Self {
+            session,
+            clock,
+            parallel: Parallel::default(),
+            accumulators: Accumulators::default(),
+            kept: 0,
+            called: false,
+            number: 0,
+            chunks: Vec::new(),
+        }
     }
 
     /// Runs to the end. An error ends the run; the host has the results so far.
@@ -59,6 +70,7 @@ impl<'a> Drive<'a> {
                     self.called = true;
                     let result = wire::value(&states::run(&self.chunk(&call)?))?;
                     let duration = milliseconds(&result);
+                    self.accumulators.keep(&call, &result);
                     Answer::Result(result, duration)
                 }
                 Step::Start { call, after } => {
@@ -112,7 +124,7 @@ impl<'a> Drive<'a> {
         Ok(Chunk {
             state: call.function.clone(),
             tag: call.tag.clone(),
-            arguments: wire::data(&self.arguments(&call.arguments).into())?,
+            arguments: wire::data(&self.arguments(&self.accumulators.arguments(call)).into())?,
             id: of("__id__").unwrap_or_default(),
             sls: of("__sls__").unwrap_or_default(),
             saltenv: of("saltenv").or_else(|| of("__env__")).unwrap_or_else(|| "base".into()),

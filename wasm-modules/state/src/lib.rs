@@ -28,6 +28,7 @@ wit_bindgen::generate!({
     generate_all,
 });
 
+mod accumulators;
 mod arguments;
 mod clock;
 mod disabled;

@@ -40,7 +40,9 @@ impl Guest for Module {
     fn list_modules(args: Vec<Data>) -> Result<Vec<String>, String> {
         let names = names(&args)?;
         let selected = |module: &String| names.is_empty() || names.iter().any(|name| fnmatch(name, module));
-        Ok(modules::names().into_iter().filter(selected).collect())
+        // As in Salt, a module of states alone is none of them.
+        let has_functions = |module: &String| modules::describe(module).is_none_or(|all| !all.functions.is_empty());
+        Ok(modules::names().into_iter().filter(selected).filter(has_functions).collect())
     }
 
     fn argspec(module: Option<String>) -> Data {

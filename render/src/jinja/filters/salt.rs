@@ -54,16 +54,7 @@ pub(super) fn apply(interp: &mut Interp, name: &str, value: &Value, passed: &Pas
             let replacement = interp.text(&replacement)?;
             regex::replace(&regex, text, &replacement, |bytes| interp.charge(bytes)).map(Value::from)
         }
-        "regex_escape" => {
-            let mut out = String::new();
-            for c in text_arg(value)?.chars() {
-                if "()[]{}?*+-|^$\\.&~# \t\n\r\x0b\x0c".contains(c) {
-                    out.push('\\');
-                }
-                out.push(c);
-            }
-            Ok(out.into())
-        }
+        "regex_escape" => Ok(crate::regex::escape(text_arg(value)?).into()),
         "traverse" => traverse(interp, value, passed),
         "to_bool" => Ok(Value::Bool(match value {
             Value::Str(text) => matches!(text.to_lowercase().as_str(), "yes" | "1" | "true"),

@@ -118,7 +118,7 @@ fn listed(interp: &mut Interp, list: Option<Value>, text: &str) -> Res<Option<bo
         let Some(pattern) = pattern.as_str() else { continue };
         interp.take_steps(text.len() + pattern.len())?;
         let whole = || match regex::compile(&format!("(?:{pattern})\\Z"), false, false, true) {
-            Ok(regex) => regex.is_match(text).unwrap_or(false),
+            Ok(regex) => regex.find(text).is_ok_and(|found| found.is_some()),
             Err(_) => false,
         };
         if fnmatch(pattern, text) || whole() {

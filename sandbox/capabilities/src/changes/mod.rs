@@ -9,7 +9,16 @@ mod words;
 use crate::prelude::*;
 
 pub(crate) const DECLARATION: Declaration = Declaration {
-    standard: &[("file", Standard::Least)],
+    standard: &[
+        ("file", Standard::Least),
+        ("host", Standard::Least),
+        ("hosts", Standard::Least),
+        ("ini", Standard::Least),
+        ("ssh", Standard::Least),
+        ("ssh_auth", Standard::Least),
+        ("ssh_known_hosts", Standard::Least),
+        ("sysctl", Standard::Least),
+    ],
     reported_for_all: true,
     ..Declaration::new("changes", "change files of this host", &["brine:host/changes"], Kind::Changes)
 };

@@ -7,7 +7,12 @@ mod check;
 use crate::prelude::*;
 
 pub(crate) const DECLARATION: Declaration = Declaration {
-    standard: &[("cmd", Standard::Least)],
+    standard: &[
+        ("cmd", Standard::Least),
+        ("ssh", Standard::Least),
+        ("ssh_known_hosts", Standard::Least),
+        ("sysctl", Standard::Least),
+    ],
     reported_for_all: true,
     ..Declaration::new("process", "run programs", &["brine:host/process"], Kind::Process)
 };

@@ -21,8 +21,8 @@ pub(super) fn check(fleet: &Fleet) {
     ];
     let [modules, functions, argspec, version, docs, refused, wrong] = calls(master, &made).try_into().expect("seven");
     let standard = json!([
-        "cmd", "config", "cp", "disk", "file", "grains", "group", "mine", "pillar", "saltutil", "sandbox", "shadow",
-        "state", "sys", "test", "user"
+        "cmd", "config", "cp", "disk", "file", "grains", "group", "hosts", "ini", "mine", "pillar", "saltutil",
+        "sandbox", "shadow", "ssh", "state", "sys", "sysctl", "test", "user",
     ]);
     assert_eq!(modules["brine1"], standard);
     let theirs: Vec<&Value> = functions["python"].as_array().expect("a list").iter().collect();

@@ -60,7 +60,7 @@ impl ThrowawayRoot {
     /// Like [`ThrowawayRoot::run`], with additional environment variables.
     pub fn run_with(&self, program: &Path, args: &[&str], env: &[(&str, &str)]) -> Output {
         let program = program.to_str().unwrap();
-        let enter = ["--target", &self.first, "--mount", "--pid", "--root", "--wd=/", "setpriv"];
+        let enter = ["--target", &self.first, "--mount", "--pid", "--root", "--wdns=/", "setpriv"];
         let rights = ["--bounding-set", TAKEN, "--inh-caps", TAKEN, program];
         run_with(Path::new("nsenter"), &[&enter[..], &rights[..], args].concat(), env)
     }
@@ -109,6 +109,8 @@ mod tests {
         root.shell("echo one > /etc/brine-throwaway; mkdir /srv/brine-throwaway");
         assert_eq!(root.changed(), ["/etc/brine-throwaway", "/srv/brine-throwaway"]);
         assert_eq!(root.shell("cat /etc/brine-throwaway"), "one\n");
+        // Programs start in it, not in the folder of that name outside.
+        root.shell("[ . -ef / ]");
         assert!(!Path::new("/etc/brine-throwaway").exists() && !Path::new("/srv/brine-throwaway").exists());
         let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
         assert_eq!(root.run(Path::new("cat"), &[own.to_str().unwrap()]).stdout, std::fs::read_to_string(&own).unwrap());

@@ -48,6 +48,26 @@ impl Arguments {
         self.get(name).map_or(default, Value::truthy)
     }
 
+    /// A whole number.
+    pub(crate) fn number(&self, name: &str, default: i64) -> Result<i64, String> {
+        match self.get(name) {
+            None => Ok(default),
+            Some(Value::Int(number)) => Ok(*number),
+            Some(Value::Text(text)) => text.trim().parse().map_err(|_| format!("{name} is no number: {text:?}")),
+            Some(other) => Err(format!("{name} is to be a number, not {}", other.kind())),
+        }
+    }
+
+    /// Whether an argument is given, None too.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|(key, _)| key.text() == Some(name))
+    }
+
+    /// The end of a backup's name, `.bak` if it is not given; none if it is false.
+    pub(crate) fn ending(&self, name: &str) -> Option<String> {
+        if self.has(name) { self.named(name) } else { Some(".bak".into()) }
+    }
+
     /// A mode in Salt's form.
     pub(crate) fn mode(&self, name: &str) -> Option<String> {
         self.get(name).and_then(mode::normal)
@@ -73,3 +93,15 @@ impl Arguments {
         self.0.iter().filter(move |(key, _)| key.text().is_some_and(|key| !known.contains(&key)))
     }
 }
+
+/// The arguments that are given, by their parameters' names.
+macro_rules! given {
+    ($($name:ident),* $(,)?) => {{
+        let mut entries: Vec<(brine_guest::Value, brine_guest::Value)> = Vec::new();
+        $(if let Some(value) = $name {
+            entries.push((stringify!($name).into(), value.value()?));
+        })*
+        $crate::states::Arguments::from(entries)
+    }};
+}
+pub(crate) use given;

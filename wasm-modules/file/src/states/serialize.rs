@@ -1,0 +1,125 @@
+//! `file.serialize`
+
+use brine_guest::changes::Kind;
+use brine_guest::states::is_dry_run;
+use brine_guest::{Data, Value, changes, wire};
+
+use super::Ret;
+use super::arguments::Arguments;
+use super::{managed, texts};
+use crate::edit::serialize::{self, Kind as Serializer};
+use crate::edit::{lines, place};
+
+/// What the state hands on to `file.managed`.
+const OF_THE_FILE: [&str; 10] = [
+    "user",
+    "group",
+    "mode",
+    "backup",
+    "makedirs",
+    "show_changes",
+    "check_cmd",
+    "tmp_dir",
+    "tmp_ext",
+    "encoding_errors",
+];
+
+pub(crate) fn run(name: &str, arguments: &Arguments) -> Result<Ret, String> {
+    if name.is_empty() {
+        return Ok(Ret::bad("Must provide name to file.serialize"));
+    }
+    if !arguments.flag("create", true) && !changes::is(name, Kind::Regular)? {
+        return Ok(Ret::good(format!("File {name} is not present and is not set for creation")));
+    }
+    let (serializer, formatter) = (arguments.named("serializer"), arguments.named("formatter"));
+    if serializer.is_some() && formatter.is_some() {
+        return Ok(Ret::bad("Only one of serializer and formatter are allowed"));
+    }
+    let kind = serializer.or(formatter).unwrap_or_else(|| "yaml".into()).to_lowercase();
+    let dataset = match dataset(arguments)? {
+        Ok(dataset) => dataset,
+        Err(why) => return Ok(Ret::bad(why)),
+    };
+    let Some(serializer) = Serializer::named(&kind) else {
+        return Ok(Ret::bad(format!(
+            "The {kind} serializer could not be found. It either does not exist or its prerequisites are not installed."
+        )));
+    };
+    let mut wanted = wire::value(&Data::from(dataset))?;
+    let mut merged = None;
+    let mut warnings = Vec::new();
+    if arguments.flag("merge_if_exists", false) {
+        match existing(name, serializer)? {
+            Ok(Some(old)) => {
+                let new = serialize::merged(&old, &wanted)?;
+                if old.equals(&new) == Some(true) {
+                    return Ok(Ret::good(format!("The file {name} is in the correct state")));
+                }
+                merged = Some(serialize::changes(&old, &new));
+                wanted = new;
+            }
+            Ok(None) => {}
+            Err(why) => return Ok(Ret::bad(format!("Failed to deserialize existing data: {why}"))),
+        }
+    } else if arguments.get("deserializer_opts").is_some_and(Value::truthy) {
+        warnings.push("The 'deserializer_opts' option is ignored unless merge_if_exists is set to True.".to_owned());
+    }
+    let text = serializer.text(&wanted, &options(arguments)?, arguments.named("encoding").is_some())?;
+    let mut ret = managed::managed(name, &file(arguments, &format!("{text}\n")))?;
+    if is_dry_run() && ret.result != Some(false) {
+        ret.comment = match ret.result {
+            None => format!("Dataset will be serialized and stored into {name}"),
+            _ => format!("The file {name} is in the correct state"),
+        };
+    }
+    if let Some(changes) = merged.filter(|_| ret.result != Some(false)) {
+        ret.change("diff", wire::data(&changes)?.value()?);
+    }
+    ret.warnings.extend(warnings);
+    Ok(ret)
+}
+
+/// The value to write; the inner error is the comment of a failed state.
+fn dataset(arguments: &Arguments) -> Result<Result<Value, String>, String> {
+    let named = arguments.named("dataset_pillar");
+    if named.is_some() && arguments.get("dataset").is_some_and(Value::truthy) {
+        return Ok(Err("Only one of 'dataset' and 'dataset_pillar' is permitted".into()));
+    }
+    let dataset = match named {
+        // As in Salt, what is not in the pillar is an empty text.
+        Some(key) => Some(texts::pillar(&key)?.unwrap_or_else(|| "".into())),
+        None => arguments.get("dataset").cloned(),
+    };
+    Ok(dataset.ok_or_else(|| "Neither 'dataset' nor 'dataset_pillar' was defined".into()))
+}
+
+/// The value in the file; none if there is no file, or nothing in it.
+fn existing(name: &str, serializer: Serializer) -> Result<Result<Option<brine_render::Value>, String>, String> {
+    if !changes::is(name, Kind::Regular)? {
+        return Ok(Ok(None));
+    }
+    let content = place::read(name)?.unwrap_or_default();
+    let value = lines::text(&content).and_then(|text| serializer.value(text, name));
+    Ok(value.map(|value| Some(value).filter(|value| !matches!(value, brine_render::Value::None))))
+}
+
+/// `serializer_opts`: a dict, or a list of dicts.
+fn options(arguments: &Arguments) -> Result<Vec<(String, brine_render::Value)>, String> {
+    let mut options = Vec::new();
+    for dict in arguments.list("serializer_opts") {
+        let Value::Dict(entries) = dict else { return Err("serializer_opts is to be a list of dicts".into()) };
+        for (name, value) in entries {
+            options.push((name.to_text(), wire::value(&Data::from(value))?));
+        }
+    }
+    Ok(options)
+}
+
+/// The arguments of `file.managed`.
+fn file(arguments: &Arguments, text: &str) -> Arguments {
+    let given = OF_THE_FILE.iter().filter_map(|name| Some(((*name).into(), arguments.get(name)?.clone())));
+    let mut of_file = Arguments::from(given.collect());
+    // Bytes are written as they are.
+    of_file.set("contents", Value::Bytes(text.as_bytes().to_vec()));
+    of_file
+}
