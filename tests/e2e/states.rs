@@ -523,7 +523,10 @@ fn what_is_wrong_is_said_where_it_is() {
         ("python.sls", "a: own.made\nb: test.nop\n"),
         ("_states/own.py", "def made(name): pass\n"),
         ("named.sls", "a:\n  test.nop: [name: {x: 1}]\nb: test.nop\n"),
-        ("asked.sls", "a:\n  test.nop:\n    - unless: [{fun: sys.list_modules}]\nb:\n  test.nop:\n    - onlyif: [{fun: sys.list_modules}]\n"),
+        (
+            "asked.sls",
+            "a:\n  test.nop:\n    - unless: [{fun: sys.list_modules}]\nb:\n  test.nop:\n    - onlyif: [{fun: sys.list_modules}]\n",
+        ),
         ("again.sls", "a:\n  test.nop:\n    - retry: {attempts: 1000000, interval: 1000000}\nb: test.nop\n"),
     ];
     let (master, _minion) = with_runs(&files, "");
