@@ -55,6 +55,7 @@ impl Resolved<'_> {
             limits: &self.limits,
             concurrency: self.concurrency,
             reserved: self.entry.is_standard() && matches!(name, "sys" | "saltutil"),
+            runs_states: self.entry.is_standard() && name == "state",
             chain: &self.chain,
             plan: &self.plan,
         }
@@ -137,9 +138,13 @@ impl Resolver<'_> {
             job.state = Some(context);
         }
         let chain = caller.chain.iter().cloned().chain([fun.to_owned()]).collect();
-        // A state may be in test mode by its own words, in a run that is not.
-        let plan = caller.plan.clone().or_else(|| job.test.then(Arc::<Plan>::default));
-        match self.resolve(Arc::new(job), fun, kind, chain, plan, left) {
+        // A state has a plan of its own, in the job's. It may be in test mode by its own words, in a run that is not.
+        let plan = match kind {
+            Kind::State => job.test.then(|| Plan::of_state(caller.plan.clone())),
+            Kind::Function => caller.plan.clone().or_else(|| job.test.then(Arc::<Plan>::default)),
+        };
+        let own = plan.clone().filter(|_| kind == Kind::State);
+        let mut outcome = match self.resolve(Arc::new(job), fun, kind, chain, plan, left) {
             Ok(mut resolved) => {
                 // A run has as many states as it likes, and each of them its own module's limits.
                 if kind == Kind::Function {
@@ -148,7 +153,9 @@ impl Resolver<'_> {
                 self.runner.nested(caller, &resolved.call(), (args, kwargs)).await
             }
             Err((text, sha256)) => JobOutcome::failed(text, sha256),
-        }
+        };
+        outcome.plan = own.map(|plan| plan.taken());
+        outcome
     }
 
     /// Finds the function, its grants and its limits, with at most `most_ms` of time. The error has one line and the

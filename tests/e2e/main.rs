@@ -13,6 +13,7 @@ mod api_v1;
 mod commands;
 mod completion;
 mod copies;
+mod crash;
 mod daemons;
 mod facts;
 mod failures;

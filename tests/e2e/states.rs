@@ -76,7 +76,11 @@ fn a_state_is_run_by_name() {
     // What there is.
     let all = master.json("web1", &["sys.list_state_functions", "test"]);
     assert!(all.as_array().is_some_and(|all| all.contains(&json!("test.nop"))), "{all}");
-    assert_eq!(master.json("web1", &["sys.list_state_modules"]), json!(["runs", "test"]));
+    let modules = master.json("web1", &["sys.list_state_modules"]);
+    assert!(
+        ["file", "runs", "test"].iter().all(|name| modules.as_array().is_some_and(|all| all.contains(&json!(name)))),
+        "{modules}"
+    );
     let spec = master.json("web1", &["sys.state_argspec", "test.show_notification"]);
     assert_eq!(spec["test.show_notification"]["args"], json!(["name", "text"]));
     let docs = master.json("web1", &["sys.state_doc", "test.nop"]);
@@ -366,4 +370,182 @@ fn states_are_shown_and_refused() {
     let one = outcomes(&get(&["state.sls_id", "changed", "web"]));
     assert_eq!(one.last().map(|(id, ..)| id.as_str()), Some("changed"), "{one:?}");
     assert!(!one.iter().any(|(id, ..)| id == "fails"), "{one:?}");
+}
+
+/// A master with the module `runs` and these SLS files, and a minion with this in its configuration.
+fn with_runs(files: &[(&str, &str)], configuration: &str) -> (Master, Minion) {
+    let master = Master::start("");
+    let runs = std::fs::read(testing("runs")).expect("run `make modules` first");
+    master.serve("_modules/runs.wasm", &runs);
+    for (path, text) in files {
+        master.serve(path, text.as_bytes());
+    }
+    let sandbox = "sandbox: {modules: {runs: {states: any, pillar: any, limits: {cpu: 500ms}}}}\n";
+    let minion = master.minion_kind(Kind::Brine, "web1", &format!("{sandbox}{configuration}\n"));
+    master.json("web1", &["saltutil.sync_modules"]);
+    (master, minion)
+}
+
+/// A state whose module never heard of test mode, and tries files, events, the mine, jobs, other modules and programs.
+#[test]
+fn a_hostile_state_changes_nothing_in_a_dry_run() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let dir = folder.path().canonicalize().expect("there");
+    std::fs::write(dir.join("file"), "content").expect("our own folder");
+    let at = dir.display();
+    let granted = format!(
+        "{{changes: {{{at}: rw}}, process: any, filesystem: {{}}, network: [\"127.0.0.1:*\"], functions: any, files: any, events: any, \
+         mine: any, jobs: true, modules: true, disks: true, policy: true, pillar: any, static_grains: any}}"
+    );
+    let master = Master::start("");
+    master.serve("_modules/hostile.wasm", &std::fs::read(testing("hostile")).expect("run `make modules` first"));
+    let sls = format!(
+        "sly:\n  hostile.sly: [name: {at}]\nafter:\n  test.succeed_with_changes: [prereq: [{{hostile: sly}}]]\n"
+    );
+    master.serve("sly.sls", sls.as_bytes());
+    let _minion = master.minion_kind(
+        Kind::Brine,
+        "web1",
+        &format!("sandbox: {{modules: {{hostile: {granted}, \"*\": {{}}}}}}\n"),
+    );
+    master.json("web1", &["saltutil.sync_modules"]);
+    let content = || {
+        let names = std::fs::read_dir(&dir).expect("our own folder").flatten().map(|file| file.file_name());
+        let mut names: Vec<_> = names.map(|name| name.to_string_lossy().into_owned()).collect();
+        names.sort_unstable();
+        (names, std::fs::read_to_string(dir.join("file")).ok())
+    };
+    let before = content();
+    let run = master.json("web1", &["state.apply", "sly", "test=True"]);
+    let result = &run[format!("hostile_|-sly_|-{at}_|-sly")];
+    assert!(result.is_object(), "{run}");
+    assert_eq!(result["result"], json!(null), "{run}");
+    assert_eq!(comment(result), format!("would run: /bin/touch {at}/touched"));
+    let plan: Vec<&str> =
+        result["plan"].as_array().expect("a plan").iter().filter_map(|entry| entry["would"].as_str()).collect();
+    for expect in [
+        "write: ",
+        "remove: ",
+        "set permissions: ",
+        "fire the event sly/tag",
+        "publish sly",
+        "end the job",
+        "run: /bin/touch",
+    ] {
+        assert!(plan.iter().any(|would| would.starts_with(expect)), "{expect}: {plan:?}");
+    }
+    // What another state asked for is in its own plan.
+    assert_eq!(run["test_|-after_|-after_|-succeed_with_changes"]["plan"], json!([]), "{run}");
+    assert_eq!(content(), before);
+    // The attempts are real.
+    let run = master.json("web1", &["state.single", "hostile.sly", &format!("name={at}")]);
+    assert_eq!(only(&run).1["plan"], json!(null), "{run}");
+    assert!(content().0.contains(&"put".to_owned()) && content().1.is_none(), "{run}: {:?}", content());
+}
+
+/// A module prepares itself once in a run, and merges chunks that may run together; arguments come from functions.
+#[test]
+fn modules_prepare_their_states() {
+    let files = [
+        (
+            "joined.sls",
+            "a:\n  runs.joined: [aggregate: true]\n\
+             b:\n  runs.joined: [aggregate: true]\n\
+             c:\n  runs.joined: [aggregate: true, require: [{runs: a}]]\n\
+             d:\n  runs.joined\n",
+        ),
+        (
+            "slots.sls",
+            "a:\n  test.show_notification:\n    - text: __slot__:salt:test.echo('it, works') ~ !\n\
+             b:\n  runs.odd:\n    - return: {result: true, comment: '__slot__:salt:test.arg(k=v).kwargs.k', changes: {}}\n\
+             c:\n  test.show_notification:\n    - text: __slot__:salt:no.such(1)\n",
+        ),
+    ];
+    let (master, minion) = with_runs(&files, "");
+    let run = master.json("web1", &["state.apply", "joined"]);
+    let names = |id: &str| run[format!("runs_|-{id}_|-{id}_|-joined")]["changes"]["names"].clone();
+    // The chunk that requires the first cannot run with it; those that were merged run on their own as well, as in Salt.
+    assert_eq!(names("a"), json!(["a", "b"]), "{run}");
+    assert_eq!((names("b"), names("c"), names("d")), (json!(["b"]), json!(["c"]), json!(["d"])), "{run}");
+    let log = minion.running().log_text();
+    assert_eq!(log.matches("runs is ready before a").count(), 1, "{log}");
+    assert_eq!(log.matches("runs is ready before").count(), 1, "{log}");
+    let run = master.json("web1", &["state.apply", "slots"]);
+    let said: Vec<String> = outcomes(&run).into_iter().map(|(.., said)| said).collect();
+    assert_eq!(said, ["it, works!", "v", "__slot__:salt:no.such(1)"], "{run}");
+}
+
+/// Runs are paused, ended, asked for and disabled, as by Salt.
+#[test]
+fn runs_are_steered() {
+    let files = [("three.sls", "a: test.nop\nb: test.nop\nc: test.nop\n"), ("slow.sls", "a: runs.spin\nb: test.nop\n")];
+    let (master, _minion) = with_runs(&files, "");
+    let get = |args: &[&str]| master.json("web1", args);
+    let events = master.events();
+    // The first state lasts for half a second: time enough to say that the second is to wait.
+    let jid = master.start_job(&["web1", "state.apply", "slow"]);
+    get(&["state.pause", &jid, "b"]);
+    assert_eq!(get(&["state.get_pauses"])[&jid], json!({"b": {}}));
+    get(&["state.resume", &jid, "b"]);
+    let run = events.wait_return(&jid, "web1")["return"].clone();
+    assert_eq!(outcomes(&run).len(), 2, "{run}");
+    assert_eq!(get(&["state.get_pauses"]), json!({}));
+    let jid = master.start_job(&["web1", "state.apply", "slow"]);
+    get(&["state.soft_kill", &jid, "b"]);
+    let run = events.wait_return(&jid, "web1")["return"].clone();
+    assert_eq!(outcomes(&run).len(), 1, "{run}");
+    let odd = get(&["state.pause", "../x"]);
+    assert!(odd.as_str().is_some_and(|text| text.contains("is no job's id")), "{odd}");
+    // A run that somebody asks for, and the owner of the host begins.
+    assert_eq!(get(&["state.check_request"]), json!({}));
+    assert_eq!(outcomes(&get(&["state.request", "three"])).len(), 3);
+    assert_eq!(get(&["state.check_request"])["default"]["mods"], json!("three"));
+    assert_eq!(outcomes(&get(&["state.run_request"])).len(), 3);
+    assert_eq!(get(&["state.run_request"]), json!({}));
+    get(&["state.request", "three"]);
+    assert_eq!(get(&["state.clear_request", "other"]), json!(false));
+    assert_eq!(get(&["state.clear_request"]), json!(true));
+    assert_eq!(get(&["state.check_request"]), json!({}));
+    // Runs that are disabled.
+    assert_eq!(get(&["state.disable", "three"]), json!({"res": true, "msg": "Info: three state disabled."}));
+    assert_eq!(get(&["state.list_disabled"]), json!(["three"]));
+    let says = "The state file \"three\" is currently disabled, to re-enable, run state.enable three.";
+    assert_eq!(get(&["state.apply", "three"]), json!([says]));
+    assert_eq!(get(&["state.enable", "three"]), json!({"res": true, "msg": "Info: three state enabled."}));
+    assert_eq!(outcomes(&get(&["state.apply", "three"])).len(), 3);
+}
+
+/// What is wrong with one state is its own result, and the others go on.
+#[test]
+fn what_is_wrong_is_said_where_it_is() {
+    let files = [
+        ("beside.sls", "a:\n  runs.spin: [parallel: true]\nb:\n  test.nop: [parallel: true]\nc: test.nop\n"),
+        ("python.sls", "a: own.made\nb: test.nop\n"),
+        ("_states/own.py", "def made(name): pass\n"),
+        ("named.sls", "a:\n  test.nop: [name: {x: 1}]\nb: test.nop\n"),
+        (
+            "asked.sls",
+            "a:\n  test.nop:\n    - unless: [{fun: sys.list_modules}]\nb:\n  test.nop:\n    - onlyif: [{fun: sys.list_modules}]\n",
+        ),
+        ("again.sls", "a:\n  test.nop:\n    - retry: {attempts: 1000000, interval: 1000000}\nb: test.nop\n"),
+    ];
+    let (master, _minion) = with_runs(&files, "");
+    let run = |args: &[&str]| outcomes(&master.json("web1", &[&["state.apply"], args].concat()));
+    for (sls, expect) in [
+        ("beside", "its CPU limit of 500 ms is used up"),
+        ("python", "'own' is a state module in Python (_states/own.py)"),
+    ] {
+        let told = run(&[sls]);
+        assert!(told[0].2.contains(expect) && told[0].1 == json!(false), "{sls}: {told:?}");
+        assert!(told[1..].iter().all(|(_, result, _)| *result == json!(true)), "{sls}: {told:?}");
+    }
+    // As in Salt: what is no text is no name.
+    assert_eq!(run(&["named"])[0], ("a".to_owned(), json!(true), "Success!".to_owned()));
+    // Conditions are calls of other modules' functions.
+    let said: Vec<String> = run(&["asked"]).into_iter().map(|(.., said)| said).collect();
+    assert_eq!(said, ["unless condition is true", "Success!"]);
+    for more in ["test=False", "test=None"] {
+        assert_eq!(run(&["again", more]).len(), 2, "{more}");
+    }
+    assert!(run(&["again", "test=True"])[0].2.contains("a maximum of 10000 times"));
 }

@@ -304,7 +304,12 @@ impl Minion {
 
     /// Returns the process id of its executor.
     pub fn executor(&self) -> u32 {
+        wait_for("the minion's executor", || self.executors().into_iter().next())
+    }
+
+    /// Returns the process ids of its executors.
+    pub fn executors(&self) -> Vec<u32> {
         let is_executor = |pid: &u32| proc(pid, "comm").is_some_and(|name| name.trim() == "brine-executor");
-        wait_for("the minion's executor", || self.running().children().into_iter().find(is_executor))
+        self.running().children().into_iter().filter(is_executor).collect()
     }
 }

@@ -62,6 +62,15 @@ impl Teller {
         fired(tag.as_str(), &self.tell(caller, event(caller, tag.as_str(), data)).await?)
     }
 
+    /// Fires the event of a state's result (`fire_event`).
+    pub(super) async fn state_result(&self, caller: &Caller, name: &str, result: &[u8]) -> Result<Value, HostError> {
+        let (jid, id) = (&caller.job.jid, &caller.job.minion_id);
+        let tag = EventTag::new(format!("salt/state_result/{jid}/{id}/{name}"));
+        let tag = tag.map_err(|e| HostError::Failed(e.to_string()))?;
+        let data = map([("ret", decode(result, &DATA)?)]);
+        fired(tag.as_str(), &self.tell(caller, event(caller, tag.as_str(), data)).await?)
+    }
+
     /// Fires the next progress event of a job.
     pub(super) async fn progress(&self, caller: &Caller, data: Value) -> Result<Value, HostError> {
         let channel = self.asker(caller)?;

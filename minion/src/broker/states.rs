@@ -47,6 +47,16 @@ impl Perform<StatesOp> for MinionBroker {
                 Err(refused) => Err(HostError::Failed(refused.to_string())),
             },
             StatesOp::Settings => self.settings().await,
+            StatesOp::Ask { function, arguments, test } => self.ask(caller, &function, &arguments, test).await,
+            StatesOp::Fire { name, result } => self.teller.state_result(caller, &name, &result).await,
+            StatesOp::Recall { name } => {
+                let value = self.runs.remembered().recall(&name);
+                Ok(value.map_or(Value::Nil, |value| Value::Array(vec![value])))
+            }
+            StatesOp::Remember { name, value } => {
+                let kept = self.runs.remembered().remember(&name, value.as_ref().map(|value| value.as_slice()));
+                kept.map(|()| Value::Nil).map_err(|e| HostError::Failed(format!("{name} cannot be kept: {e}")))
+            }
             StatesOp::UsePillar { pillar } => {
                 run.use_pillar(Value::Map(decode(&pillar, "the pillar")?));
                 Ok(Value::Nil)
@@ -73,6 +83,23 @@ impl MinionBroker {
         };
         let time = Value::from(Clock::start().start_time());
         Ok(map([("minion", self.opts.config.shown_with(&[])), ("master", master), ("time", time)]))
+    }
+
+    /// Calls a function of a state module that is no state.
+    async fn ask(&self, caller: &Caller, function: &str, arguments: &[u8], test: bool) -> Result<Value, HostError> {
+        let entries = decode(arguments, "the arguments")?;
+        let sandbox = self.sandbox()?;
+        let Some(found) = find(&sandbox, function) else {
+            return Err(HostError::Failed(format!("'{function}' is not available.")));
+        };
+        let kwargs = states::arguments(function, &found, entries).map_err(HostError::Failed)?;
+        let outcome = sandbox.state(caller, function, StateContext::default(), test, kwargs).await;
+        match outcome.success {
+            true => Ok(outcome.value),
+            false => {
+                Err(HostError::Failed(outcome.value.text().map_or_else(|| outcome.value.python_str(), str::to_owned)))
+            }
+        }
     }
 
     fn chunk(&self, chunk: Chunk) -> Result<(Chunk, Vec<(Value, Value)>), HostError> {

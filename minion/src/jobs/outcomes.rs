@@ -135,7 +135,15 @@ pub(super) fn killed_before(fun: &str) -> JobOutcome {
 
 /// The outcome of a function that did not run.
 pub(super) fn failed(why: &str) -> JobOutcome {
-    JobOutcome { value: Value::from(why), retcode: 1, success: false, usage: None, sha256: None, plan: None }
+    JobOutcome {
+        value: Value::from(why),
+        retcode: 1,
+        success: false,
+        usage: None,
+        sha256: None,
+        plan: None,
+        stopped: false,
+    }
 }
 
 fn usage(outcome: &JobOutcome) -> Value {
@@ -179,7 +187,7 @@ mod tests {
     use super::*;
 
     fn outcome(value: Value) -> JobOutcome {
-        JobOutcome { value, retcode: 0, success: true, usage: None, sha256: None, plan: None }
+        JobOutcome { value, retcode: 0, success: true, usage: None, sha256: None, plan: None, stopped: false }
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::jobs::{CONTROL_SLOTS, JobLimits, JobParts, JobRunner, Jobs, ProcDir};
 use crate::modules::Modules;
 use crate::pillar::{PillarStore, Refresh};
 use crate::pki::Pki;
-use crate::states::Runs;
+use crate::states::{Remembered, Runs};
 
 /// The sandbox's bound on jobs at once, less the slots reserved for control jobs.
 const MAX_SLOTS: usize = 1000;
@@ -50,7 +50,8 @@ impl Base {
         let proc_dir = opts.cachedir.join("proc");
         let procs = ProcDir::open(&proc_dir).map_err(folder(proc_dir))?;
         let runs_dir = opts.cachedir.join("states");
-        let runs = Runs::open(&runs_dir).map_err(folder(runs_dir))?;
+        let remembered = Remembered::new(&opts.cachedir);
+        let runs = Runs::open(&runs_dir, remembered).map_err(folder(runs_dir))?;
         let grains = GrainsStore::new(Arc::clone(&opts));
         let channel = match with_master {
             false => None,

@@ -7,11 +7,13 @@
 //! - `call.rs`       what of a chunk are a state's arguments
 //! - `outcome.rs`    the result of a state, whatever it returned
 //! - `outputter.rs`  how a run is shown
+//! - `remembered.rs` what outlives a job: pauses, requested runs
 
 mod call;
 mod journal;
 mod outcome;
 mod outputter;
+mod remembered;
 
 use std::collections::HashMap;
 use std::io;
@@ -30,9 +32,11 @@ pub(crate) use call::{Arguments, arguments, missing};
 use journal::Journal;
 pub(crate) use outcome::{Clock, failed, result};
 pub(crate) use outputter::outputter;
+pub(crate) use remembered::Remembered;
 
-/// States of one job that run at once. A job may have 7 calls beside its own, and a state calls functions.
-const AT_ONCE: usize = 3;
+/// States of one job that run at once. A run may have 32 calls beside its own (`brine_sandbox`), and a state calls
+/// functions, which call others.
+const AT_ONCE: usize = 10;
 /// Upper bound on started states that were not waited for. They hold their arguments.
 const MAX_STARTED: usize = 1_000;
 /// Salt's retcode of a run with a failed state.
@@ -42,6 +46,7 @@ pub(crate) const STATE_FAILURE: i64 = 2;
 pub(crate) struct Runs {
     dir: PathBuf,
     open: Mutex<HashMap<String, Arc<Run>>>,
+    remembered: Remembered,
 }
 
 /// The states of one job.
@@ -64,9 +69,14 @@ impl Runs {
     ///
     /// # Errors
     /// When the folder cannot be made or made private.
-    pub(crate) fn open(dir: &Path) -> io::Result<Arc<Self>> {
+    pub(crate) fn open(dir: &Path, remembered: Remembered) -> io::Result<Arc<Self>> {
         crate::spare_files::private_dir(dir)?;
-        Ok(Arc::new(Self { dir: dir.to_owned(), open: Mutex::default() }))
+        Ok(Arc::new(Self { dir: dir.to_owned(), open: Mutex::default(), remembered }))
+    }
+
+    /// What outlives one job.
+    pub(crate) fn remembered(&self) -> &Remembered {
+        &self.remembered
     }
 
     fn runs(&self) -> MutexGuard<'_, HashMap<String, Arc<Run>>> {
@@ -116,6 +126,7 @@ impl Runs {
             }
         }
         self.forget(jid);
+        self.remembered.ended(jid);
     }
 
     /// The results that a run left, as a return that says that it was cut off. None if there are none.

@@ -44,6 +44,23 @@ pub(crate) fn failed(name: &Value, comment: &str) -> Value {
 /// The result of a state by what its instance came to: what it returned, in the form that Salt's has, or why there is
 /// none.
 pub(crate) fn result(name: &Value, outcome: JobOutcome) -> Value {
+    let plan = outcome.plan.clone();
+    let mut result = own_result(name, outcome);
+    if let Some(plan) = plan {
+        // Brine's own field: what the state asked for in test mode, and was not done.
+        result.insert("plan", Value::Array(plan));
+    }
+    result
+}
+
+fn own_result(name: &Value, outcome: JobOutcome) -> Value {
+    if outcome.stopped {
+        // It would have changed something, which is Salt's result of a dry run.
+        let said = outcome.value.text().unwrap_or_default();
+        let mut result = failed(name, said.split_once("would ").map_or(said, |(before, _)| &said[before.len()..]));
+        result.insert("result", Value::Nil);
+        return result;
+    }
     if !outcome.success {
         let why = outcome.value.text().map_or_else(|| outcome.value.python_str(), str::to_owned);
         return failed(name, &format!("An exception occurred in this state: {why}"));
@@ -74,7 +91,7 @@ fn checked(value: Value) -> Result<Vec<(Value, Value)>, String> {
     };
     // What the minion itself says of a state.
     fields.retain(|(key, _)| {
-        key.text().is_none_or(|key| !key.starts_with("__") && !matches!(key, "start_time" | "duration"))
+        key.text().is_none_or(|key| !key.starts_with("__") && !matches!(key, "start_time" | "duration" | "plan"))
     });
     let get = |name: &str| fields.iter().find(|(key, _)| key.text() == Some(name)).map(|(_, value)| value);
     if !matches!(get("changes"), Some(Value::Map(_))) {
@@ -120,7 +137,10 @@ mod tests {
     use brine_protocol::value::{list, text};
 
     fn returned(value: Value) -> Value {
-        result(&text("n"), JobOutcome { value, retcode: 0, success: true, usage: None, sha256: None, plan: None })
+        result(
+            &text("n"),
+            JobOutcome { value, retcode: 0, success: true, usage: None, sha256: None, plan: None, stopped: false },
+        )
     }
 
     #[test]
@@ -137,9 +157,35 @@ mod tests {
             assert_eq!(result.get_text("comment"), Some(&*format!("An exception occurred in this state: {comment}")));
             assert_eq!((result.get_bool("result"), result.get_text("name")), (Some(false), Some("n")));
         }
-        let failure =
-            JobOutcome { value: text("why"), retcode: 1, success: false, usage: None, sha256: None, plan: None };
+        let failure = JobOutcome {
+            value: text("why"),
+            retcode: 1,
+            success: false,
+            usage: None,
+            sha256: None,
+            plan: None,
+            stopped: false,
+        };
         assert_eq!(result(&text("n"), failure).get_text("comment"), Some("An exception occurred in this state: why"));
+    }
+
+    #[test]
+    fn what_test_mode_stopped_would_have_changed_something() {
+        let plan = vec![map([("fun", "m.states.s"), ("would", "run: x")])];
+        let value = text("m.states.s was stopped: process.run: would run: x");
+        let stopped = JobOutcome {
+            value,
+            retcode: 1,
+            success: false,
+            usage: None,
+            sha256: None,
+            plan: Some(plan.clone()),
+            stopped: true,
+        };
+        let result = result(&text("n"), stopped);
+        assert_eq!(result.get("result"), Some(&Value::Nil));
+        assert_eq!(result.get_text("comment"), Some("would run: x"));
+        assert_eq!(result.get("plan"), Some(&Value::Array(plan)));
     }
 
     #[test]

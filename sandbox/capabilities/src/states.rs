@@ -39,6 +39,34 @@ pub enum StatesOp {
     Call(FunctionsOp),
     /// Returns a map of `minion` and `master`.
     Settings,
+    /// Calls a function of a state module that is no state. Returns what it returns.
+    Ask {
+        /// `pkg.mod_init`
+        function: String,
+        /// A MessagePack map with text keys.
+        arguments: ByteBuf,
+        /// Whether it may change nothing.
+        test: bool,
+    },
+    /// Fires an event about a result. Returns true.
+    Fire {
+        /// The end of the event's tag.
+        name: String,
+        /// A MessagePack map.
+        result: ByteBuf,
+    },
+    /// Returns nil, or a MessagePack value in an array.
+    Recall {
+        /// `pauses/JID` or `requests`.
+        name: String,
+    },
+    /// Keeps a value, or forgets it. Returns nil.
+    Remember {
+        /// `pauses/JID` or `requests`.
+        name: String,
+        /// A MessagePack value.
+        value: Option<ByteBuf>,
+    },
     /// Takes the pillar of the run, for all of its job. Returns nil.
     UsePillar {
         /// A MessagePack map.
@@ -98,7 +126,15 @@ impl Operation for StatesOp {
                 ..Size::default()
             },
             Self::Call(call) => call.size(),
+            Self::Ask { function, arguments, .. } => {
+                Size { names: function.len(), content: arguments.len(), ..Size::default() }
+            }
+            Self::Recall { name } => Size::names(name.len()),
+            Self::Remember { name, value } => {
+                Size { names: name.len(), content: value.as_ref().map_or(0, |value| value.len()), ..Size::default() }
+            }
             Self::Wait { .. } | Self::Settings => Size::default(),
+            Self::Fire { name, result } => Size { names: name.len(), content: result.len(), ..Size::default() },
             Self::UsePillar { pillar } => Size { content: pillar.len(), ..Size::default() },
             Self::Keep { tag, result } => Size { content: tag.len() + result.len(), ..Size::default() },
         }
@@ -126,6 +162,17 @@ impl Operation for StatesOp {
             }
             // The broker checks the function's name, because a refusal is only an error for the run.
             Self::Call(_) | Self::Settings => {}
+            Self::Ask { function, arguments, .. } => {
+                forms::function(function)?;
+                forms::size("the arguments", arguments.len(), forms::MAX_BULK)?;
+                granted.permit_name(Capability::States, function, format_args!("call {function} of its states"))?;
+            }
+            Self::Fire { result, .. } => forms::size("the result", result.len(), forms::MAX_BULK)?,
+            Self::Recall { name } => remembered(name)?,
+            Self::Remember { name, value } => {
+                remembered(name)?;
+                forms::size("the value", value.as_ref().map_or(0, |value| value.len()), MAX_REMEMBERED)?;
+            }
             Self::UsePillar { pillar } => forms::size("the pillar", pillar.len(), forms::MAX_BULK)?,
             Self::Keep { tag, result } => {
                 forms::size("the tag", tag.len(), MAX_TEXT)?;
@@ -137,6 +184,24 @@ impl Operation for StatesOp {
 
     /// The states and functions that it runs are in the same job, so their own operations are recorded.
     fn planned(self, _: &Grants) -> Planned<Self> {
-        Planned::Look(self)
+        match self {
+            Self::Remember { name, .. } => Planned::Done(format!("remember: {name}"), Answer::Nothing),
+            Self::Fire { name, .. } => {
+                Planned::Done(format!("fire the event salt/state_result/*/{name}"), Answer::True)
+            }
+            other => Planned::Look(other),
+        }
     }
+}
+
+/// Upper bound on the bytes of a remembered value: the results of a run that was requested are among them.
+const MAX_REMEMBERED: usize = 16 << 20;
+
+/// Checks a name of something remembered: `requests`, or `pauses/` and a job's id.
+fn remembered(name: &str) -> Result<(), Refusal> {
+    let is_jid = |jid: &str| (1..=30).contains(&jid.len()) && jid.bytes().all(|c| c.is_ascii_digit() || c == b'_');
+    if name == "requests" || name.strip_prefix("pauses/").is_some_and(is_jid) {
+        return Ok(());
+    }
+    Err(forms::malformed("the name", "is neither `requests` nor `pauses/` and a job's id"))
 }

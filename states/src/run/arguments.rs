@@ -1,6 +1,6 @@
 //! What a state function is called with: the arguments of its chunk without Salt's own.
 
-use brine_render::Dict;
+use brine_render::{Dict, Value};
 
 use crate::host::Parameters;
 use crate::keywords;
@@ -13,6 +13,9 @@ pub(super) fn of(low: &Dict, function: &str, parameters: &Parameters) -> Result<
     for name in named.clone() {
         if let Some(value) = low.get(name) {
             arguments.set(name, value);
+        } else if let (true, Some(Value::Int(umask))) = (name == "umask", low.get("__umask__")) {
+            // The run has read it from the chunk already: Salt sets it around the state. A function that names it gets it.
+            arguments.set(name, format!("{umask:03o}").into());
         }
     }
     let mut unknown = Vec::new();

@@ -155,6 +155,9 @@ impl Core<'_> {
                 Value::Dict(result)
             }
             None => {
+                if let Err(why) = self.fill_slots(&arguments).await? {
+                    return Ok(Called::Raised(why));
+                }
                 let call = Call {
                     tag: python::tag(low)?,
                     function: function.clone(),

@@ -23,6 +23,7 @@
 //! | `checks` | `unless`, `onlyif`, `creates`, `check_cmd` |
 //! | `arguments` | what the function is called with |
 //! | `retry` | `retry` |
+//! | `slots` | arguments that functions give when the state runs |
 //! | `parallel` | parallel states |
 //! | `result` | the form of a result |
 //!
@@ -40,6 +41,7 @@ mod parallel;
 mod requisites;
 mod result;
 mod retry;
+mod slots;
 mod step;
 
 use std::future::Future;

@@ -123,6 +123,7 @@ const STANDARD: [(&str, &[&str], usize); 26] = [
         "state",
         &[
             "brine:host/files",
+            "brine:host/functions",
             "brine:host/grains",
             "brine:host/job",
             "brine:host/jobs",

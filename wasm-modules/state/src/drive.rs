@@ -12,7 +12,7 @@ use crate::accumulators::Accumulators;
 use crate::arguments::text;
 use crate::clock::Clock;
 use crate::session::Session;
-use crate::{wire, world};
+use crate::{pauses, prepare, wire, world};
 
 /// The longest wait for a parallel state: it is asked for again.
 const LONG: u64 = 3_600_000;
@@ -90,10 +90,12 @@ impl<'a> Drive<'a> {
                     self.sleep(run, seconds.saturating_add(more).saturating_mul(1000))?;
                     Answer::Done
                 }
-                // No module has these.
-                Step::Init(_) => Answer::Value { value: true.into(), code: 0 },
-                Step::Aggregate { low, .. } => Answer::Value { value: low.into(), code: 0 },
-                Step::Pause(_) => Answer::Done,
+                Step::Init(low) => Answer::Value { value: prepare::init(&low, self.session.options.test), code: 0 },
+                Step::Aggregate { low, chunks, running } => {
+                    let low = prepare::aggregate(&low, &chunks, &running, self.session.options.test);
+                    Answer::Value { value: low.into(), code: 0 }
+                }
+                Step::Pause(low) => self.pause(run, &low)?,
                 Step::Event(event) => self.event(&event),
                 Step::Refresh(refresh) => self.refresh(refresh),
             };
@@ -202,6 +204,18 @@ impl<'a> Drive<'a> {
         }
     }
 
+    /// Waits while somebody pauses the run here.
+    fn pause(&mut self, run: &mut Run<'_>, low: &Dict) -> Result<Answer, String> {
+        let (id, began) = (low.get("__id__").map(|id| text(&id)).unwrap_or_default(), self.clock.milliseconds());
+        loop {
+            match pauses::at(&self.session.jid, &id, self.clock.milliseconds() - began) {
+                pauses::Word::Go => return Ok(Answer::Done),
+                pauses::Word::Kill => return Ok(Answer::Kill),
+                pauses::Word::Wait => self.sleep(run, pauses::LOOK)?,
+            }
+        }
+    }
+
     fn finished(&mut self, ended: &states::Ended) -> Result<Option<Finished>, String> {
         let Some((tag, start_time)) = self.parallel.running.remove(&ended.number) else { return Ok(None) };
         let result = wire::value(&ended.result)?;
@@ -249,8 +263,12 @@ impl<'a> Drive<'a> {
 
     /// Reports a result on the master's bus. A failure does not matter to the run.
     fn event(&self, event: &Event) -> Answer {
-        if event.name.is_none()
-            && self.session.events
+        if let Some(name) = &event.name {
+            let fired = wire::data(&event.result.clone().into()).and_then(|result| states::fire(name, &result));
+            if let Err(why) = fired {
+                brine_guest::host::log::write(brine_guest::host::log::Level::Warning, &format!("fire_event: {why}"));
+            }
+        } else if self.session.events
             && let Ok(data) = wire::data(&event.result.clone().into())
         {
             let _ = progress::report(&data);

@@ -4,7 +4,9 @@
 //! - `arguments.rs`  what callers say
 //! - `session.rs`    settings, grains and pillar of one compile; `world.rs` files, functions, states and targets
 //! - `drive.rs`      the run; `clock.rs` its time
-//! - `queue.rs`      one run at a time
+//! - `queue.rs`      one run at a time; `pauses.rs` pauses of a run
+//! - `prepare.rs`    what state modules prepare: `mod_init`, `mod_aggregate`
+//! - `disabled.rs`   runs that are disabled; `requests.rs` runs that were requested
 //! - `retcode.rs`    the code that a run ends with
 
 wit_bindgen::generate!({
@@ -13,6 +15,7 @@ wit_bindgen::generate!({
     with: {
         "brine:host/types@1.0.0": brine_guest::host::types,
         "brine:host/files@1.0.0": brine_guest::host::files,
+        "brine:host/functions@1.0.0": brine_guest::host::functions,
         "brine:host/grains@1.0.0": brine_guest::host::grains,
         "brine:host/job@1.0.0": brine_guest::host::job,
         "brine:host/jobs@1.0.0": brine_guest::host::jobs,
@@ -28,8 +31,12 @@ wit_bindgen::generate!({
 mod accumulators;
 mod arguments;
 mod clock;
+mod disabled;
 mod drive;
+mod pauses;
+mod prepare;
 mod queue;
+mod requests;
 mod retcode;
 mod session;
 mod world;
@@ -83,13 +90,28 @@ impl Called {
     /// Runs what was compiled.
     fn run(&self, compiled: Result<Run<'_>, Vec<String>>) -> Done {
         let mut run = match compiled {
-            Ok(run) => run,
+            Ok(run) => run.with_pauses(),
             Err(errors) => return Ok(refused(errors, retcode::COMPILER_ERROR)),
         };
         let results = Drive::new(&self.session, self.session.clock.clone()).run(&mut run)?;
         job::set_retcode(retcode::of(&results));
         let results = if self.arguments.is_set("terse") { changed(&results) } else { results };
         wire::data(&results.into())
+    }
+
+    /// Applies what the top files name.
+    fn highstate(&self) -> Done {
+        let jid = self.arguments.get("orchestration_jid");
+        let (excluded, only) = (self.arguments.list("exclude"), self.arguments.texts("whitelist"));
+        let compiler = self.session.compiler();
+        match compiler.highstate(&excluded, &only, jid.as_ref()).map_err(|fault| fault.to_string())? {
+            Start::Run(run) => self.run(Ok(*run)),
+            Start::Errors(errors) => self.run(Err(errors)),
+            Start::Nothing(results) => {
+                job::set_retcode(retcode::of(&results));
+                wire::data(&results.into())
+            }
+        }
     }
 
     fn files(&self, mods: &Value) -> Vec<String> {
@@ -158,6 +180,10 @@ impl Guest for Module {
     fn sls(mods: Data, test: Option<bool>, queue: Option<Data>, kwargs: Data) -> Done {
         let mods = wire::value(&mods)?;
         with(queue.as_ref(), &kwargs, test, true, |called| {
+            let disabled = disabled::among(&called.session, &arguments::items(&mods));
+            if !disabled.is_empty() {
+                return Ok(refused(disabled, retcode::COMPILER_ERROR));
+            }
             let jid = called.arguments.get("orchestration_jid");
             let excluded = called.arguments.list("exclude");
             let compiler = called.session.compiler();
@@ -167,19 +193,79 @@ impl Guest for Module {
     }
 
     fn highstate(test: Option<bool>, queue: Option<Data>, kwargs: Data) -> Done {
-        with(queue.as_ref(), &kwargs, test, false, |called| {
-            let jid = called.arguments.get("orchestration_jid");
-            let (excluded, only) = (called.arguments.list("exclude"), called.arguments.texts("whitelist"));
-            let compiler = called.session.compiler();
-            match compiler.highstate(&excluded, &only, jid.as_ref()).map_err(|fault| fault.to_string())? {
-                Start::Run(run) => called.run(Ok(*run)),
-                Start::Errors(errors) => called.run(Err(errors)),
-                Start::Nothing(results) => {
-                    job::set_retcode(retcode::of(&results));
-                    wire::data(&results.into())
+        if disabled::is_disabled("highstate") {
+            return wire::data(&disabled::highstate());
+        }
+        with(queue.as_ref(), &kwargs, test, false, Called::highstate)
+    }
+
+    fn top(topfn: String, test: Option<bool>, queue: Option<Data>, kwargs: Data) -> Done {
+        match Called::begin(queue.as_ref(), &kwargs, test, false)? {
+            Ok(mut called) => {
+                let path = topfn.strip_prefix("salt://").or(topfn.strip_prefix('/')).unwrap_or(&topfn);
+                called.session.options.state_top = path.to_owned();
+                if let Some(saltenv) = called.arguments.get("saltenv") {
+                    called.session.options.state_top_saltenv = Some(arguments::text(&saltenv));
                 }
+                called.highstate()
             }
-        })
+            Err(refused) => Ok(refused),
+        }
+    }
+
+    fn test(mods: Option<Data>, queue: Option<Data>, kwargs: Data) -> Done {
+        Self::apply(mods, Some(true), queue, kwargs)
+    }
+
+    fn pause(jid: Data, state_id: Option<String>, duration: Option<Data>) -> Result<(), String> {
+        pauses::pause(&jid.value()?.to_text(), state_id.as_deref(), duration.as_ref())
+    }
+
+    fn resume(jid: Data, state_id: Option<String>) -> Result<(), String> {
+        pauses::resume(&jid.value()?.to_text(), state_id.as_deref())
+    }
+
+    fn soft_kill(jid: Data, state_id: Option<String>) -> Result<(), String> {
+        pauses::kill(&jid.value()?.to_text(), state_id.as_deref())
+    }
+
+    fn get_pauses(jid: Option<Data>) -> Done {
+        pauses::all(jid.as_ref())
+    }
+
+    fn request(mods: Option<Data>, queue: Option<Data>, kwargs: Data) -> Done {
+        let ran = Self::apply(mods.clone(), Some(true), queue, kwargs.clone())?;
+        requests::add(mods.as_ref(), &kwargs, &ran)?;
+        Ok(ran)
+    }
+
+    fn check_request(name: Option<String>) -> Done {
+        requests::check(name.as_deref())
+    }
+
+    fn clear_request(name: Option<String>) -> Result<bool, String> {
+        requests::clear(name.as_deref())
+    }
+
+    fn run_request(name: Option<String>, queue: Option<Data>, kwargs: Data) -> Done {
+        let Some((mods, kwargs)) = requests::take(name.as_deref().unwrap_or("default"), &kwargs)? else {
+            return wire::data(&Value::dict([]));
+        };
+        let ran = Self::apply(mods, None, queue, kwargs)?;
+        requests::clear(None)?;
+        Ok(ran)
+    }
+
+    fn disable(states: Data) -> Done {
+        disabled::disable(&wire::value(&states)?)
+    }
+
+    fn enable(states: Data) -> Done {
+        disabled::enable(&wire::value(&states)?)
+    }
+
+    fn list_disabled() -> Done {
+        disabled::list()
     }
 
     fn sls_id(id: String, mods: Data, test: Option<bool>, queue: Option<Data>, kwargs: Data) -> Done {

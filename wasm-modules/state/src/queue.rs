@@ -73,7 +73,20 @@ fn others() -> Vec<Run> {
 
 /// Whether a function looks at runs without being one: it would find itself in the way of others.
 fn is_look(fun: &str) -> bool {
-    matches!(fun, "state.running" | "state.list_disabled" | "state.enable" | "state.disable")
+    const LOOKS: [&str; 11] = [
+        "state.running",
+        "state.list_disabled",
+        "state.enable",
+        "state.disable",
+        "state.pause",
+        "state.resume",
+        "state.soft_kill",
+        "state.get_pauses",
+        "state.check_request",
+        "state.clear_request",
+        "state.sls_exists",
+    ];
+    LOOKS.contains(&fun)
 }
 
 /// Whether a job was called with `queue=True`.

@@ -21,6 +21,8 @@ pub(crate) struct Session {
     pub(crate) clock: Clock,
     pub(crate) options: Options,
     pub(crate) limits: Limits,
+    /// The job's id.
+    pub(crate) jid: String,
     /// Whether progress events are sent.
     pub(crate) events: bool,
 }
@@ -94,6 +96,7 @@ impl Session {
             clock,
             options,
             limits: Limits::default(),
+            jid: job.jid,
             events: events.is_some_and(|events| events.truthy()),
         })
     }

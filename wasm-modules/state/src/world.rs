@@ -144,6 +144,13 @@ impl Host for World {
         self.states_of(module)?.get(state).cloned()
     }
 
+    fn why_missing(&self, name: &str) -> Option<String> {
+        let module = name.split_once('.')?.0;
+        let file = format!("_states/{module}.py");
+        let is_there = files::list("base", Some("_states"), Kind::Files).is_ok_and(|files| files.contains(&file));
+        is_there.then(|| format!("'{module}' is a state module in Python ({file}), and Python runs in no sandbox. See docs/modules.md for one that does."))
+    }
+
     fn is_target(&self, expression: &Value, matcher: &str, _: &Value) -> Result<bool, Fault> {
         functions::matches(&self.surroundings, expression, matcher)
             .map_err(|error| Fault::Python { class: "SaltRenderError", message: error.to_string() })

@@ -69,15 +69,43 @@ impl Host for Guest {
 
     async fn settings(&mut self) -> wasmtime::Result<Result<Data, String>> {
         let what = "states.settings";
-        match self.ask(what, HostOp::States(StatesOp::Settings)).await? {
+        match Guest::ask(self, what, HostOp::States(StatesOp::Settings)).await? {
             Ok(value) => Ok(Ok(super::data(what, value)?)),
             Err(error) => Ok(Err(error)),
         }
     }
 
+    async fn ask(&mut self, function: String, arguments: Data, test: bool) -> wasmtime::Result<Result<Data, String>> {
+        let (what, arguments) = ("states.ask", ByteBuf::from(arguments.msgpack));
+        match Guest::ask(self, what, HostOp::States(StatesOp::Ask { function, arguments, test })).await? {
+            Ok(value) => Ok(Ok(super::data(what, value)?)),
+            Err(error) => Ok(Err(error)),
+        }
+    }
+
+    async fn recall(&mut self, name: String) -> wasmtime::Result<Option<Data>> {
+        let what = "states.recall";
+        let value = self.ask_or_end(what, HostOp::States(StatesOp::Recall { name })).await?;
+        if value == [0xc0] {
+            return Ok(None);
+        }
+        let parts = msgpack::array(&value).map_err(|error| super::odd(what, &error))?;
+        Ok(parts.first().map(|value| Data { msgpack: value.to_vec() }))
+    }
+
+    async fn remember(&mut self, name: String, value: Option<Data>) -> wasmtime::Result<Result<(), String>> {
+        let value = value.map(|value| ByteBuf::from(value.msgpack));
+        Ok(Guest::ask(self, "states.remember", HostOp::States(StatesOp::Remember { name, value })).await?.map(drop))
+    }
+
+    async fn fire(&mut self, name: String, result: Data) -> wasmtime::Result<Result<(), String>> {
+        let result = ByteBuf::from(result.msgpack);
+        Ok(Guest::ask(self, "states.fire", HostOp::States(StatesOp::Fire { name, result })).await?.map(drop))
+    }
+
     async fn use_pillar(&mut self, pillar: Data) -> wasmtime::Result<Result<(), String>> {
         let pillar = ByteBuf::from(pillar.msgpack);
-        let taken = self.ask("states.use-pillar", HostOp::States(StatesOp::UsePillar { pillar })).await?;
+        let taken = Guest::ask(self, "states.use-pillar", HostOp::States(StatesOp::UsePillar { pillar })).await?;
         Ok(taken.map(drop))
     }
 

@@ -40,6 +40,8 @@ const NESTED_PER_TURN: usize = 4;
 /// Nested calls of one job at once: as many as calls are deep. A guest waits for each function that it calls, so only an
 /// executor that lies would have more, and leave other jobs without.
 pub(crate) const NESTED_OF_ONE: usize = 7;
+/// The same for a run of states, which starts states beside each other: ten of them, each with functions that it calls.
+pub(crate) const NESTED_OF_RUN: usize = 32;
 /// Upper bound on the calls of all kinds in one executor.
 pub(crate) const MAX_CALLS: usize = 4_096;
 /// Places beyond `max_queued` (at most `max_queued` more) for one job of each module and requester that has no other
@@ -83,6 +85,8 @@ pub(crate) struct Request<'a> {
     pub(crate) concurrency: Concurrency,
     /// Whether the call may use the reserved turns.
     pub(crate) reserved: bool,
+    /// Upper bound on the nested calls at once, if this is a job's first call.
+    pub(crate) nested: usize,
     /// Upper bound on the bytes of its instance.
     pub(crate) memory: u64,
 }
@@ -221,8 +225,8 @@ impl Jobs {
         let Some(root) = table.calls.get(&parent).map(|parent| parent.root) else {
             return Err("The job has ended.".into());
         };
-        if table.calls.get(&root).is_some_and(|first| first.nested >= NESTED_OF_ONE) {
-            return Err(format!("The job is busy: it runs {NESTED_OF_ONE} functions that its functions called."));
+        if let Some(first) = table.calls.get(&root).filter(|first| first.nested >= first.max_nested) {
+            return Err(format!("The job is busy: it runs {} functions that its functions called.", first.max_nested));
         }
         if table.nested >= self.max_nested {
             return Err(format!(

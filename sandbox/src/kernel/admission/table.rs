@@ -57,6 +57,8 @@ pub(super) struct Call {
     pub(super) spent: Option<Usage>,
     /// Number of nested calls of the job that have not ended. Counted in its first call.
     pub(super) nested: usize,
+    /// Upper bound on that number.
+    pub(super) max_nested: usize,
     /// Why the call is to end, once that is decided.
     pub(super) end: watch::Sender<Option<Arc<str>>>,
 }
@@ -136,6 +138,7 @@ pub(super) fn enter(
         state: State::Queued(None),
         spent: None,
         nested: 0,
+        max_nested: request.nested,
         end: sender,
     };
     table.calls.insert(number, call);

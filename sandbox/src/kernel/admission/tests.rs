@@ -31,7 +31,16 @@ impl Fun {
     fn request(&self) -> Request<'_> {
         let Self { job, module, history, function } = self;
         let concurrency = Concurrency::default();
-        Request { job, module, history, function: *function, concurrency, reserved: false, memory: MIB }
+        Request {
+            job,
+            module,
+            history,
+            function: *function,
+            concurrency,
+            reserved: false,
+            nested: NESTED_OF_ONE,
+            memory: MIB,
+        }
     }
 
     /// Records a past call of the function.

@@ -3,7 +3,7 @@
 //! This is the one place where an operation is kept from the broker. It comes after the check of the grants, so a plan
 //! also shows which grants are missing.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use brine_capabilities::{Answer, Grants, HostOp, Planned};
 use brine_sandbox_wire::HostError;
@@ -16,9 +16,13 @@ const MAX_ENTRY: usize = 1_024;
 /// Upper bound on the bytes of all texts.
 const MAX_BYTES: usize = 256 << 10;
 
-/// What a job would have done.
+/// What a job, or a state in it, would have done.
 #[derive(Debug, Default)]
-pub(crate) struct Plan(Mutex<Entries>);
+pub(crate) struct Plan {
+    own: Mutex<Entries>,
+    /// The job's, if this is a state's.
+    job: Option<Arc<Plan>>,
+}
 
 #[derive(Debug, Default)]
 struct Entries {
@@ -39,12 +43,20 @@ pub(crate) enum Next {
 }
 
 impl Plan {
+    /// The plan of a state, whose entries are the job's too. None: only the state is in plan mode, not the job.
+    pub(crate) fn of_state(job: Option<Arc<Self>>) -> Arc<Self> {
+        Arc::new(Self { own: Mutex::default(), job })
+    }
+
     fn entries(&self) -> MutexGuard<'_, Entries> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.own.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Records what a function would do, without `would`.
     pub(crate) fn record(&self, function: &str, what: &str) -> String {
+        if let Some(job) = &self.job {
+            job.record(function, what);
+        }
         let would = format!("would {}", brine_text::short(what, MAX_ENTRY));
         let mut plan = self.entries();
         let bytes = function.len() + would.len();
@@ -104,6 +116,12 @@ mod tests {
         assert_eq!(entries.len(), MAX_ENTRIES + 1);
         assert_eq!(entries[1]["would"], Value::from("write: /1"));
         assert_eq!(entries[MAX_ENTRIES]["more"], Value::from(1_000));
+        // A state's entries are in its own plan and in the job's, and another state's are not in its own.
+        let job = Arc::new(Plan::default());
+        let [one, other] = [Plan::of_state(Some(Arc::clone(&job))), Plan::of_state(Some(Arc::clone(&job)))];
+        one.record("a.f", "write: /1");
+        other.record("b.f", "write: /2");
+        assert_eq!((one.taken().len(), other.taken().len(), job.taken().len()), (1, 1, 2));
         let plan = Plan::default();
         assert!(plan.record("m.f", &"x".repeat(1 << 20)).len() < MAX_ENTRY + 100);
         for _ in 0..1_000 {

@@ -18,7 +18,7 @@ use brine_sandbox_wire::{JobContext, Limits, WireError};
 use rmpv::Value;
 use tokio::sync::oneshot;
 
-use crate::kernel::admission::{Concurrency, Jobs, Place, Request};
+use crate::kernel::admission::{Concurrency, Jobs, NESTED_OF_ONE, NESTED_OF_RUN, Place, Request};
 use crate::kernel::broker::{Caller, Plan, Remedy};
 use crate::kernel::executors::{ExecutorSet, Stay};
 use crate::kernel::link::{CallEnd, PATIENCE, Ticket, grace};
@@ -64,6 +64,8 @@ pub(crate) struct Call<'a> {
     pub(crate) concurrency: Concurrency,
     /// Whether the call may use the reserved turns.
     pub(crate) reserved: bool,
+    /// Whether it runs states, several of them beside each other.
+    pub(crate) runs_states: bool,
     /// The functions from the job's own to this one.
     pub(crate) chain: &'a Arc<[String]>,
     /// In a job with `test=True`: what it would have done.
@@ -109,6 +111,7 @@ impl Call<'_> {
             function: self.number,
             concurrency: self.concurrency,
             reserved: self.reserved,
+            nested: if self.runs_states { NESTED_OF_RUN } else { NESTED_OF_ONE },
             memory: self.limits.memory,
         }
     }

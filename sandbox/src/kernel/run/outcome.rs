@@ -22,11 +22,21 @@ pub struct JobOutcome {
     pub sha256: Option<Sha256Hex>,
     /// In a job with `test=True`: what it would have done, maps of `fun` and `would`. None in other jobs.
     pub plan: Option<Vec<Value>>,
+    /// Whether test mode ended it at what it would have done; the value says what.
+    pub stopped: bool,
 }
 
 impl JobOutcome {
     pub(crate) fn failed(text: impl Into<String>, sha256: Option<Sha256Hex>) -> Self {
-        Self { value: Value::from(text.into()), retcode: 1, success: false, usage: None, sha256, plan: None }
+        Self {
+            value: Value::from(text.into()),
+            retcode: 1,
+            success: false,
+            usage: None,
+            sha256,
+            plan: None,
+            stopped: false,
+        }
     }
 }
 
@@ -41,6 +51,7 @@ pub(super) fn judge(call: &Call<'_>, outcome: Outcome, usage: Usage) -> JobOutco
         usage: Some(usage),
         sha256,
         plan: None,
+        stopped: false,
     };
     match outcome {
         Outcome::Returned { value, .. } if value.len() as u64 > limits.output => {
@@ -50,7 +61,7 @@ pub(super) fn judge(call: &Call<'_>, outcome: Outcome, usage: Usage) -> JobOutco
             // A function that returned is a success; the retcode is its own statement.
             Ok(value) => {
                 let retcode = i64::from(retcode);
-                JobOutcome { value, retcode, success: true, usage: Some(usage), sha256, plan: None }
+                JobOutcome { value, retcode, success: true, usage: Some(usage), sha256, plan: None, stopped: false }
             }
             Err(error) => failed(format!("{fun} returned a value that cannot be read: {error}."), 1),
         },
@@ -65,7 +76,7 @@ pub(super) fn judge(call: &Call<'_>, outcome: Outcome, usage: Usage) -> JobOutco
             {
                 plan.record(fun, &format!("write{what}"));
             }
-            failed(message, retcode)
+            JobOutcome { stopped: kind == FailKind::Planned, ..failed(message, retcode) }
         }
     }
 }

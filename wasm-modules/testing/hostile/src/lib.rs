@@ -14,6 +14,7 @@ mod sockets;
 
 use brine::host::http::Request;
 use brine::host::process::Command;
+use brine::host::state_types::StateResult;
 use brine::host::{
     config, disks, events, files as salt_files, functions, grains, http, job, jobs, log, metadata, mine, modules,
     pillar, process, static_grains,
@@ -331,6 +332,28 @@ impl Guest for Module {
 
     fn retcode(code: i32) {
         job::set_retcode(code);
+    }
+}
+
+impl exports::states::Guest for Module {
+    fn sly(name: String) -> Result<StateResult, String> {
+        let said = <Self as Guest>::sly(name.clone())?;
+        let run = Command {
+            argv: vec!["/bin/touch".into(), format!("{name}/touched")],
+            cwd: None,
+            env: Vec::new(),
+            clean_env: false,
+            stdin: None,
+            timeout_ms: None,
+            run_as: None,
+            group: None,
+            umask: None,
+            max_output: None,
+            merge_stderr: false,
+        };
+        process::run(&run)?;
+        let changes = Value::Dict(vec![("said".into(), Value::List(said.into_iter().map(Value::from).collect()))]);
+        Ok(StateResult { result: Some(true), comment: String::new(), changes: data(changes), warnings: Vec::new() })
     }
 }
 

@@ -7,6 +7,7 @@ wit_bindgen::generate!({
         "brine:host/types@1.0.0": brine_guest::host::types,
         "brine:host/state-types@1.0.0": brine_guest::host::state_types,
         "brine:host/job@1.0.0": brine_guest::host::job,
+        "brine:host/log@1.0.0": brine_guest::host::log,
         "brine:host/pillar@1.0.0": brine_guest::host::pillar,
         "brine:host/states@1.0.0": brine_guest::host::states,
     },
@@ -15,7 +16,7 @@ wit_bindgen::generate!({
 use brine_guest::Value;
 use brine_guest::host::state_types::StateResult;
 use brine_guest::host::states::{self, Chunk};
-use brine_guest::host::{job, pillar};
+use brine_guest::host::{job, log, pillar};
 
 struct Module;
 
@@ -83,6 +84,36 @@ impl exports::states::Guest for Module {
 
     fn huge(_: String, mib: u32) -> Data {
         "x".repeat((mib as usize) << 20).into()
+    }
+
+    fn joined(name: String, names: Option<Data>) -> Result<StateResult, String> {
+        let names = names.map(|names| names.value()).transpose()?.unwrap_or_else(|| vec![name].into());
+        let changes = Value::dict([("names", names)]);
+        Ok(StateResult { result: Some(true), comment: String::new(), changes: changes.into(), warnings: Vec::new() })
+    }
+
+    fn mod_init(low: Data) -> Result<bool, String> {
+        let id = low.value()?.get("__id__").map(Value::to_text).unwrap_or_default();
+        log::write(log::Level::Warning, &format!("runs is ready before {id}"));
+        Ok(true)
+    }
+
+    fn mod_aggregate(low: Data, chunks: Data) -> Result<Data, String> {
+        let (Value::Dict(mut low), Value::List(mut chunks)) = (low.value()?, chunks.value()?) else {
+            return Err("these are no chunks".into());
+        };
+        let mut names = Vec::new();
+        for chunk in &mut chunks {
+            if chunk.get("fun").is_some_and(|fun| fun.to_text() == "joined") && chunk.get("__agg__").is_none() {
+                names.extend(chunk.get("name").cloned());
+                if let Value::Dict(entries) = chunk {
+                    entries.push(("__agg__".into(), true.into()));
+                }
+            }
+        }
+        let own = low.iter().find(|(key, _)| key.to_text() == "name").map(|(_, name)| name.clone());
+        low.push(("names".into(), own.into_iter().chain(names).collect::<Vec<_>>().into()));
+        Ok(Value::List([vec![Value::Dict(low)], chunks].concat()).into())
     }
 
     fn trap(_: String) {
