@@ -2,6 +2,7 @@
 
 use axum::http::header::{AUTHORIZATION, COOKIE, HOST, ORIGIN};
 use axum::http::{HeaderMap, HeaderName, StatusCode};
+use brine_protocol::nodes::TOKEN_MAX;
 use brine_protocol::secret::Secret;
 
 use crate::problem::Problem;
@@ -11,8 +12,6 @@ use crate::rules::{self, Rules, Trust};
 pub const COOKIE_NAME: &str = "session_id";
 /// The header with the token.
 pub const TOKEN_HEADER: &str = "x-auth-token";
-/// Longest token in characters: Salt's have 64 to 128.
-const TOKEN_MAX: usize = 128;
 
 /// A text that may be a token. Whether it is one, the master decides.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -225,7 +225,7 @@ impl Executor {
                 ..JobContext::default()
             },
             limits: Limits::default(),
-            imports_granted: ["grains", "config", "disks"].map(|name| format!("brine:host/{name}")).into(),
+            imports_granted: ["grains", "config", "disks", "functions"].map(|name| format!("brine:host/{name}")).into(),
             direct: DirectGrants::default(),
             would_write: Vec::new(),
         };

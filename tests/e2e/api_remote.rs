@@ -410,6 +410,83 @@ async fn strangers_get_nothing() {
     }
 }
 
+/// A connection of the node `api1`, whose key is accepted, after the master's first message.
+async fn joined(port: u16) -> (FrameReader<tokio::io::ReadHalf<NodeStream<TcpStream>>>, Writer) {
+    let mut stream = tls(port, "127.0.0.1", 0).await;
+    let join = ToMaster::Join { version: nodes::VERSION, name: "api1".to_owned() };
+    stream.write_all(&nodes::frame(&join.encode())).await.expect("it is open");
+    let (reader, writer) = tokio::io::split(stream);
+    let mut reader = FrameReader::new(reader, 1 << 20);
+    let first = Duration::from_secs(15).within(reader.next()).await.expect("a message").expect("a message");
+    assert!(matches!(ToNode::decode(&first), Ok(ToNode::Hello { .. })), "{first:?}");
+    (reader, writer)
+}
+
+type Writer = tokio::io::WriteHalf<NodeStream<TcpStream>>;
+
+/// A node with an accepted key that has fallen into wrong hands costs the master a bounded share, and others notice nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_accepted_node_that_misbehaves_is_bounded() {
+    let there = Elsewhere::start("");
+    let port = there.port;
+    let (honest, token) = tokio::task::block_in_place(|| {
+        let honest = Node::start("api2", keys::PEM[1], port, "");
+        there.accept(&honest);
+        let token = honest.log_in("ops");
+        // The key of the other one is accepted too.
+        let other = Node::start("api1", keys::PEM[0], port, "");
+        there.accept(&other);
+        (honest, token)
+    });
+    let frame = |message: ToMaster| nodes::frame(&message.encode());
+    let join = || ToMaster::Join { version: nodes::VERSION, name: "api2".to_owned() };
+    // What is no message, one that is too long, a second name, a token without end: the connection ends.
+    let long = ToMaster::Watch { id: 1, token: "a".repeat(1 << 20).into(), after: None };
+    for wrong in [nodes::frame(b"\xc1").to_vec(), frame(join()).to_vec(), frame(long).to_vec(), vec![0xff; 64]] {
+        let (mut reader, mut writer) = joined(port).await;
+        let _ = writer.write_all(&wrong).await;
+        let end = async { while let Ok(Some(_)) = reader.next().await {} };
+        Duration::from_secs(15).within(end).await;
+    }
+    // One name has four connections at most. Nobody hears from a silent one for long.
+    let began = Instant::now();
+    let mut held = Vec::new();
+    for _ in 0..4 {
+        held.push(joined(port).await);
+    }
+    let mut fifth = tls(port, "127.0.0.1", 0).await;
+    let own = ToMaster::Join { version: nodes::VERSION, name: "api1".to_owned() };
+    fifth.write_all(&frame(own)).await.expect("it is open");
+    let mut reader = FrameReader::new(&mut fifth, 1 << 10);
+    let only = reader.next().await.expect("a message").expect("a message");
+    assert_eq!(ToNode::decode(&only), Ok(ToNode::Refused(Refusal::Many)));
+    for (reader, _writer) in &mut held {
+        let end = async { while let Ok(Some(_)) = reader.next().await {} };
+        Duration::from_secs(30).within(end).await;
+    }
+    assert!(began.elapsed() > Duration::from_secs(5), "silence for a moment is no end: {:?}", began.elapsed());
+    drop(held);
+
+    // It asks and asks, and reads no reply: what waits has a bound in bytes, and the rest waits in its own socket.
+    let pid = there.master.daemon.as_ref().expect("it runs").pid();
+    let before = brine_kit::process::resident(pid);
+    let (_reader, mut writer) = joined(port).await;
+    let load = map([("cmd", "mk_token"), ("eauth", "pam"), ("username", "x"), ("password", &*"y".repeat(4 << 20))]);
+    let payload = Envelope::clear(load).encode();
+    let mut sent = 0;
+    for id in 1.. {
+        let address = [192, 0, 2, 7].into();
+        let request = frame(ToMaster::Request { id, address, until: u64::MAX, payload: payload.clone() });
+        match tokio::time::timeout(Duration::from_secs(3), writer.write_all(&request)).await {
+            Ok(Ok(())) if sent < 2 << 30 => sent += request.len(),
+            _ => break,
+        }
+    }
+    let grown = brine_kit::process::resident(pid).saturating_sub(before) >> 20;
+    assert!(grown < 600, "{grown} MiB for {sent} bytes");
+    tokio::task::block_in_place(|| assert_eq!(honest.ping(&token).status, 200, "others notice nothing"));
+}
+
 /// A master that hangs keeps its sockets open. New requests are 503 within a second all the same, and what was given up is not done
 /// when it goes on.
 #[test]

@@ -92,10 +92,8 @@ async fn sixty_minions_come_answer_and_come_back() {
         master.start_job(&["-L", "swarm-00001,swarm-00002", "swarm.fetch", "salt://swarm.bin"])
     });
     // Their returns come after the files. The next job counts returns, so it begins when they are in.
-    until(&swarm, "files", |now| {
-        now.files_fetched == 2 && now.returns_acknowledged == before.returns_acknowledged + 2
-    })
-    .await;
+    until(&swarm, "files", |now| now.files_fetched == 2 && now.returns_acknowledged == before.returns_acknowledged + 2)
+        .await;
     assert_eq!(swarm.counts().file_bytes, 1_200_000);
 
     // The publish key is replaced. The next job still reaches all minions.

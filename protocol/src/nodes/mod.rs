@@ -44,6 +44,8 @@ pub const TO_NODE_MAX: usize = 128 << 20;
 pub const IN_FLIGHT_MAX: usize = 1_024;
 /// Upper bound on the streams of a connection.
 pub const STREAMS_MAX: usize = 16_384;
+/// Upper bound on the bytes of a token, and of a tag that is followed. As many as there may be streams wait at once.
+pub const TOKEN_MAX: usize = 128;
 
 /// Bounds on a message: a short list. What it carries is decoded by itself.
 const LIMITS: Limits = Limits { max_bytes: TO_NODE_MAX, max_depth: 3, max_items: 4 * STREAMS_MAX };
@@ -272,6 +274,11 @@ impl Fields {
         self.next()?.text().map(str::to_owned).ok_or(NoMessage)
     }
 
+    /// A token or a tag.
+    fn short(&mut self) -> Result<String, NoMessage> {
+        Some(self.text()?).filter(|text| text.len() <= TOKEN_MAX).ok_or(NoMessage)
+    }
+
     fn bytes(&mut self) -> Result<Vec<u8>, NoMessage> {
         match self.next()? {
             Value::Binary(bytes) => Ok(bytes),
@@ -324,9 +331,9 @@ impl ToMaster {
                 Self::Request { id, address, until: fields.number()?, payload: fields.bytes()? }
             }
             1 => Self::Forget { id: fields.number()? },
-            2 => Self::Watch { id: fields.number()?, token: fields.text()?.into(), after: fields.cursor()? },
+            2 => Self::Watch { id: fields.number()?, token: fields.short()?.into(), after: fields.cursor()? },
             3 => {
-                let (id, token, tag) = (fields.number()?, fields.text()?.into(), fields.text()?);
+                let (id, token, tag) = (fields.number()?, fields.short()?.into(), fields.short()?);
                 Self::Follow { id, token, tag, after: fields.cursor()?.ok_or(NoMessage)? }
             }
             4 => Self::Close { id: fields.number()? },
@@ -448,6 +455,15 @@ mod tests {
         let request = |address: &str| encode(0, [1.into(), address.into(), 2.into(), Value::Binary(Vec::new())]);
         assert_eq!(ToNode::decode(&encode(8, [9.into()])), Err(NoMessage));
         assert!(ToMaster::decode(&request("192.0.2.7")).is_ok());
+        // As many as there may be streams wait at once, so what each holds has a bound.
+        let watch = |token: usize| encode(2, [1.into(), "x".repeat(token).into(), Value::Nil]);
+        let follow = |token: usize, tag: usize| {
+            encode(3, [1.into(), "x".repeat(token).into(), "x".repeat(tag).into(), AT.to_string().into()])
+        };
+        assert!(ToMaster::decode(&watch(TOKEN_MAX)).is_ok() && ToMaster::decode(&follow(TOKEN_MAX, TOKEN_MAX)).is_ok());
+        for wrong in [watch(TOKEN_MAX + 1), follow(TOKEN_MAX + 1, 1), follow(1, TOKEN_MAX + 1)] {
+            assert_eq!(ToMaster::decode(&wrong), Err(NoMessage));
+        }
         for wrong in [request("local"), request(""), encode(4, [1.into(), 2.into()]), encode(9, [1.into()]), vec![0x90]]
         {
             assert_eq!(ToMaster::decode(&wrong), Err(NoMessage), "{wrong:?}");

@@ -7,6 +7,7 @@
 //! - [`keys`]: RSA keys that are made already
 //! - [`ports`]: free ports
 //! - [`needs`]: what a test cannot run without
+//! - [`throwaway`]: a root of its own, for what changes a host
 //! - `logs`, `wat`: features of the same names
 //!
 //! Where something cannot do what it says, it panics, and so fails the test.
@@ -23,8 +24,10 @@ pub mod needs;
 pub mod ports;
 pub mod process;
 pub mod programs;
+pub mod throwaway;
 pub mod wait;
 #[cfg(feature = "wat")]
 pub mod wat;
 
 pub use needs::{is_root, missing};
+pub use throwaway::ThrowawayRoot;

@@ -1,5 +1,6 @@
 //! Salt's arguments of a command: their meaning, and the values that are refused.
 
+use brine_guest::program::LOCALE;
 use brine_guest::{Data, Value};
 
 /// The arguments of a call; those that a function does not have are empty.
@@ -42,23 +43,6 @@ pub(crate) struct Call {
 
 /// The search path of the host, to which `prepend_path` adds.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-
-/// The variables that Salt sets to `C`. Salt also sets LANGUAGE, which affects only messages and has no effect with
-/// LC_MESSAGES=C.
-const LOCALE: [&str; 12] = [
-    "LC_CTYPE",
-    "LC_NUMERIC",
-    "LC_TIME",
-    "LC_COLLATE",
-    "LC_MONETARY",
-    "LC_MESSAGES",
-    "LC_PAPER",
-    "LC_NAME",
-    "LC_ADDRESS",
-    "LC_TELEPHONE",
-    "LC_MEASUREMENT",
-    "LC_IDENTIFICATION",
-];
 
 impl Call {
     /// A command without options.

@@ -1,7 +1,12 @@
-//! The common part of modules written in Rust: the host's interfaces ([`host`]), Salt values ([`Data`]), files ([`fs`],
-//! [`path`]), globs ([`fnmatch`]), paths into values and merging ([`lookup`]), hashes by name (`hash`, a feature), and a panic hook for every module that uses this
-//! crate. The hook writes the panic's message to the minion's log, because the job's return only says that the module
-//! trapped.
+//! The common part of modules written in Rust, and a panic hook for every module that uses this crate. The hook writes the
+//! panic's message to the minion's log, because the job's return only says that the module trapped.
+//!
+//! - [`host`] the host's interfaces · [`Data`], [`Value`] Salt's values · [`lookup`] paths into values, and merging
+//! - [`fs`], [`path`] files · [`fnmatch`] globs
+//! - `hash` hashes by name, a feature
+//! - [`keywords`] arguments by name
+//! - [`program`] programs of the host
+//! - [`states`] results of states
 //!
 //! A module binds its own world and uses the host's interfaces from this crate:
 //!
@@ -20,9 +25,12 @@ mod data;
 pub mod fs;
 #[cfg(feature = "hash")]
 pub mod hash;
+pub mod keywords;
 pub mod lookup;
 mod panic;
 pub mod path;
+pub mod program;
+pub mod states;
 mod value;
 
 pub use bindings::brine::host;

@@ -2,7 +2,7 @@
 
 use brine_guest::Value;
 use brine_guest::host::job;
-use brine_guest::host::state_types::StateResult;
+use brine_guest::states::{StateResult, is_dry_run, no_changes};
 
 use crate::exports::states::Guest;
 use crate::wasi::random::random::get_random_u64;
@@ -10,19 +10,19 @@ use crate::{Data, Module};
 
 impl Guest for Module {
     fn nop(_: String, _: Data) -> StateResult {
-        plain(true, "Success!".into())
+        StateResult::good("Success!")
     }
 
     fn succeed_without_changes(_: String, kwargs: Data) -> StateResult {
-        plain(true, comment(&kwargs, "Success!"))
+        StateResult::good(comment(&kwargs, "Success!"))
     }
 
     fn fail_without_changes(_: String, kwargs: Data) -> StateResult {
-        let said = match job::current().test {
+        let said = match is_dry_run() {
             true => "If we weren't testing, this would be a failure!".into(),
             false => comment(&kwargs, "Failure!"),
         };
-        plain(false, said)
+        StateResult::bad(said)
     }
 
     fn succeed_with_changes(_: String, kwargs: Data) -> StateResult {
@@ -61,7 +61,7 @@ impl Guest for Module {
             Some(_) => return Err(invalid("warnings", "a string or a list of strings")),
         };
         let mut comment = comment.unwrap_or_default();
-        if job::current().test {
+        if is_dry_run() {
             let may_fail = allow_test_mode_failure.unwrap_or(false) && result == Value::Bool(false);
             came_to = match (may_fail, &changes) {
                 (true, _) => Some(false),
@@ -72,13 +72,13 @@ impl Guest for Module {
                 comment = "This is a test".into();
             }
         }
-        let changes = if changes_made { pretended() } else { nothing() };
-        Ok(StateResult { result: came_to, comment, changes, warnings })
+        let changes = if changes_made { pretended() } else { no_changes() };
+        Ok(StateResult { warnings, ..StateResult::new(came_to, comment, changes) })
     }
 
     fn show_notification(_: String, text: Option<String>, _: Data) -> Result<StateResult, String> {
         match text.filter(|text| !text.is_empty()) {
-            Some(text) => Ok(plain(true, text)),
+            Some(text) => Ok(StateResult::good(text)),
             None => Err("Missing required argument text.".into()),
         }
     }
@@ -98,20 +98,16 @@ impl Guest for Module {
                 Value::dict([("Requisites with changes", changed.into())])
             }
         };
-        Ok(StateResult { result, comment, changes: changes.into(), warnings: Vec::new() })
+        Ok(StateResult::new(result, comment, changes))
     }
 }
 
-fn plain(result: bool, comment: String) -> StateResult {
-    StateResult { result: Some(result), comment, changes: nothing(), warnings: Vec::new() }
-}
-
 fn changed(result: bool, kwargs: &Data, otherwise: &str, would: &str) -> StateResult {
-    let (result, comment) = match job::current().test {
+    let (result, comment) = match is_dry_run() {
         true => (None, would.into()),
         false => (Some(result), comment(kwargs, otherwise)),
     };
-    StateResult { result, comment, changes: pretended(), warnings: Vec::new() }
+    StateResult::new(result, comment, pretended())
 }
 
 /// The keyword `comment`, if there is one.
@@ -120,13 +116,9 @@ fn comment(kwargs: &Data, otherwise: &str) -> String {
     kwargs.get("comment").map_or_else(|| otherwise.into(), Value::to_text)
 }
 
-fn nothing() -> Data {
-    Value::dict([]).into()
-}
-
-fn pretended() -> Data {
+fn pretended() -> Value {
     let testing = Value::dict([("old", "Unchanged".into()), ("new", "Something pretended to change".into())]);
-    Value::dict([("testing", testing)]).into()
+    Value::dict([("testing", testing)])
 }
 
 fn either() -> bool {
