@@ -155,7 +155,7 @@ pub(crate) fn refresh_db(cache_valid_time: &Value, failhard: bool, timeout_ms: O
     let update = || ["apt-get", "-q", "update"].map(str::to_owned).to_vec();
     let timeout_ms = Some(timeout_ms.unwrap_or(REFRESH_MS));
     let mut done = host::run_apt(update(), How { timeout_ms, ..How::default() })?;
-    if done.stdout.contains("Timed out") {
+    if done.timed_out {
         host::run(&["apt-get", "-q", "clean"], How::default())?;
         done = host::run_apt(update(), How::default())?;
     }

@@ -2,17 +2,10 @@
 
 use brine_apt::dpkg::Architecture;
 use brine_guest::Result;
-use brine_guest::host::process::{self, Command};
 use brine_guest::host::{changes, grains, log};
+use brine_guest::program::{Output, Program};
 
 use crate::wasi::clocks::monotonic_clock;
-
-/// The result of a program, its outputs without white space at their ends.
-pub(crate) struct Done {
-    pub code: i64,
-    pub stdout: String,
-    pub stderr: String,
-}
 
 /// How to run a program.
 #[derive(Default)]
@@ -35,43 +28,26 @@ const MAX_TRIES: u32 = 10;
 ///
 /// # Errors
 /// When the program cannot be run, or says more than the host keeps.
-pub(crate) fn run(argv: &[&str], how: How) -> Result<Done> {
+pub(crate) fn run(argv: &[&str], how: How) -> Result<Output> {
     run_words(argv.iter().map(|word| word.to_string()).collect(), how)
 }
 
-pub(crate) fn run_words(argv: Vec<String>, how: How) -> Result<Done> {
-    let name = argv.first().cloned().unwrap_or_default();
-    let env = QUIET.iter().chain([&("LC_ALL", "C"), &("LANG", "C")]);
-    let finished = process::run(&Command {
-        argv,
-        cwd: None,
-        env: env.map(|(name, value)| (name.to_string(), value.to_string())).collect(),
-        clean_env: false,
-        stdin: how.stdin,
-        timeout_ms: how.timeout_ms,
-        run_as: None,
-        group: None,
-        umask: None,
-        max_output: None,
-        merge_stderr: false,
-    })?;
-    if finished.stdout_dropped > 0 {
-        return Err(format!("{name} says more than this host keeps of a program's output"));
+pub(crate) fn run_words(argv: Vec<String>, how: How) -> Result<Output> {
+    let mut program = Program::new(argv);
+    for (name, value) in QUIET {
+        program = program.env(name, value);
     }
-    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).trim_end().to_owned();
-    let code = match (finished.code, finished.signal) {
-        (Some(code), _) => code.into(),
-        (None, signal) => -i64::from(signal.unwrap_or(1)),
-    };
-    let mut stdout = text(finished.stdout);
-    if finished.timed_out {
-        stdout.push_str("\nTimed out");
+    if let Some(stdin) = how.stdin {
+        program = program.stdin(stdin);
     }
-    Ok(Done { code, stdout, stderr: text(finished.stderr) })
+    if let Some(milliseconds) = how.timeout_ms {
+        program = program.timeout(milliseconds);
+    }
+    program.run()
 }
 
 /// Runs a program of apt, again while another one holds the lock.
-pub(crate) fn run_apt(argv: Vec<String>, how: How) -> Result<Done> {
+pub(crate) fn run_apt(argv: Vec<String>, how: How) -> Result<Output> {
     let again = || How { stdin: how.stdin.clone(), timeout_ms: how.timeout_ms };
     let mut done = run_words(argv.clone(), again())?;
     for tries in 1..=MAX_TRIES {

@@ -2,7 +2,8 @@
 
 use brine_apt::arguments::Keywords;
 use brine_apt::keys;
-use brine_guest::host::{changes, process};
+use brine_guest::host::changes;
+use brine_guest::program::{self, Output};
 use brine_guest::{Result, Value};
 
 use crate::host::{self, How};
@@ -13,7 +14,7 @@ const FOLDER: &str = "/etc/apt/keyrings";
 
 /// Whether apt-key is to be used: if it is asked for and there.
 pub(crate) fn with_apt_key(asked: bool) -> Result<bool> {
-    Ok(asked && process::which("apt-key")?.is_some())
+    Ok(asked && program::exists("apt-key")?)
 }
 
 /// What gpg tells of a file of keys.
@@ -118,7 +119,7 @@ pub(crate) fn add(key: &Added<'_>) -> Result<bool> {
     }
 }
 
-fn done(done: host::Done) -> Result<bool> {
+fn done(done: Output) -> Result<bool> {
     if done.code != 0 {
         host::log_error(&format!("Unable to add repo key: {}", done.stderr));
     }

@@ -116,7 +116,7 @@ fn new_entry(repo: &str, named: &Line, keywords: &Keywords) -> Result<Entry> {
     if !file.ends_with(".sources") {
         return Line::read(repo, &file).map(Entry::Line);
     }
-    let mut stanza = Stanza { file, ..Stanza::default() };
+    let mut stanza = Stanza::read("", &file);
     stanza.set("Types", &named.kind);
     stanza.set("URIs", &named.uri);
     stanza.set("Suites", &named.dist);
