@@ -66,6 +66,13 @@ fn print(module: &Module, signatures: Result<Option<&[Block]>, &Failure>) {
     if module.asks.is_nothing() {
         say!("  nothing that has to be granted");
     }
+    let of_profiles = profiles(module);
+    if !of_profiles.is_empty() {
+        say!("\nprofiles have lines for Brine's own module of this name; no other gets them");
+        for (profile, line) in of_profiles {
+            say!("  {profile}: {line}");
+        }
+    }
     if let Some(lines) = configuration(module) {
         say!("\nto grant it, in the minion's configuration");
         for line in lines.lines() {
@@ -77,6 +84,12 @@ fn print(module: &Module, signatures: Result<Option<&[Block]>, &Failure>) {
 fn configuration(module: &Module) -> Option<String> {
     let functions: Vec<&str> = module.info.all().map(|function| function.name.as_str()).collect();
     asks::configuration(&module.name.parse().ok()?, module.sha256, &module.info.imports, &functions)
+}
+
+/// Returns the lines of Brine's profiles about this module's name, each with its profile.
+fn profiles(module: &Module) -> Vec<(&'static str, String)> {
+    let (Ok(name), Ok(all)) = (module.name.parse(), brine_sandbox::all_profiles()) else { return Vec::new() };
+    all.iter().flat_map(|profile| profile.lines(&name).into_iter().map(|line| (profile.name, line))).collect()
 }
 
 fn print_doc(doc: &str, indent: &str) {
@@ -138,6 +151,7 @@ fn as_json(module: &Module, signatures: Result<Option<&[Block]>, &Failure>) -> V
         "imports": module.info.imports,
         "asks": module.asks.json(),
         "configuration": configuration(module),
+        "profiles": profiles(module),
     })
 }
 

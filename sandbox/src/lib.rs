@@ -96,9 +96,11 @@ pub use kernel::run::JobOutcome;
 pub use kernel::supervisor::Restarts;
 pub use policy::always as always_granted;
 pub use policy::{
-    Entry, Granted, LimitChanges, ModuleGrants, Policy, Quorum, Refused, Revoked, Rules, Signer, Signers, Subject,
+    Entry, Granted, LimitChanges, ModuleGrants, Policy, Profile, Quorum, Refused, Revoked, Rules, Signer, Signers,
+    Subject,
 };
 pub use sandbox::{Reloaded, Removed, Sandbox, StartError};
+pub use settings::profiles::all as all_profiles;
 pub use settings::{Settings, SettingsError, others_may_write};
 pub use signature::{KeyId, MAX_SIGNATURE, MAX_SIGNERS, SignatureError, SigningKey};
 pub use store::{ApproveError, Held, InstallError, Installed, Module, RemoveError, RollbackError, Synced, SyncedFrom};

@@ -26,6 +26,18 @@ pub(crate) fn standard_limits(module: &str, limits: &mut Limits) {
     }
 }
 
+/// Raises a state's limits to what states need, unless the owner has set another common limit: installing a package takes
+/// minutes, and a tree of files has many. The run that it belongs to bounds its time.
+pub(crate) fn state_limits(limits: &mut Limits) {
+    let common = Limits::default();
+    if limits.wall_ms == common.wall_ms {
+        limits.wall_ms = 3_600_000;
+    }
+    if limits.host_calls == common.host_calls {
+        limits.host_calls = 100_000;
+    }
+}
+
 /// Interfaces that every module may import. A trailing `*` matches any rest.
 pub(crate) const ALWAYS: [&str; 11] = [
     "brine:host/log",

@@ -171,12 +171,13 @@ impl Policy {
     }
 
     /// Checks whether an entry is about this function, or about the module's states if it is one, and not about the
-    /// module.
+    /// module: the owner's, or a profile's if the module is a standard one.
     fn names_function(&self, subject: &Subject<'_>, function: &str) -> bool {
         let key = |function: &str| (subject.name.clone(), function.to_owned());
         let keys = [Some(key(function)), is_state(function).then(|| key(brine_component::STATES))];
         let named = |rules: &Rules| keys.iter().flatten().any(|key| rules.functions.contains_key(key));
         std::iter::once(&self.general).chain(self.masters.values()).any(named)
+            || subject.standard && self.profile_names(subject.name, function)
     }
 
     fn decide_one(
@@ -192,7 +193,7 @@ impl Policy {
         let user = entries.iter().flatten().filter(|entry| entry.binds(subject.sha256, subject.signers));
         grants.user = user.filter_map(|entry| entry.user.clone()).next();
         for (capability, interfaces) in known {
-            let mut grant = self.grant(subject, &entries, *capability, approved);
+            let (mut grant, _) = self.grant(subject, &entries, (function, *capability), approved);
             if let Grant::Process(process) = &mut grant
                 && subject.standard
             {
@@ -205,8 +206,27 @@ impl Policy {
         Ok(Granted { grants: Arc::new(grants), explain: self.explain(subject, function, master).into() })
     }
 
-    /// Returns the grant that applies to a capability.
-    fn grant(&self, subject: &Subject<'_>, entries: &Levels<'_>, capability: Capability, approved: bool) -> Grant {
+    /// Returns the profile that gives a function this capability. None if it is granted by something else, or not.
+    pub(crate) fn profile_of(
+        &self,
+        subject: &Subject<'_>,
+        function: Option<&str>,
+        master: Option<&str>,
+        capability: Capability,
+    ) -> Option<&'static str> {
+        let entries = self.entries(subject.name, function, master);
+        self.grant(subject, &entries, (function, capability), false).1
+    }
+
+    /// Returns the grant that applies to a capability of a function, and the profile that it comes from, if it comes
+    /// from one.
+    fn grant(
+        &self,
+        subject: &Subject<'_>,
+        entries: &Levels<'_>,
+        (function, capability): (Option<&str>, Capability),
+        approved: bool,
+    ) -> (Grant, Option<&'static str>) {
         let said = entries.iter().flatten().find_map(|entry| entry.answer(subject.sha256, subject.signers, capability));
         let comes_with = || if subject.standard { capability.standard(subject.name.as_str()) } else { None };
         let by_approval = || approved.then(|| capability.least());
@@ -216,7 +236,15 @@ impl Policy {
             Some(Grant::No) if matches!(comes_with(), Some(Grant::Names(Names::Only(_)))) => Some(capability.least()),
             said => said.cloned(),
         };
-        said.or_else(comes_with).or_else(by_approval).or_else(|| capability.by_default()).unwrap_or(Grant::No)
+        let by_profile = || {
+            let mut entries = self.profiled(subject.name, function).filter(|_| subject.standard);
+            entries.find_map(|(profile, entry)| Some((entry.says.get(&capability)?.clone(), Some(profile))))
+        };
+        if let Some(granted) = said.is_none().then(by_profile).flatten() {
+            return granted;
+        }
+        let other = said.or_else(comes_with).or_else(by_approval).or_else(|| capability.by_default());
+        (other.unwrap_or(Grant::No), None)
     }
 
     /// Checks the module's signatures against the most specific requirement.

@@ -1,13 +1,13 @@
 //! The configuration line that would grant what was refused: the owner's own entry with the missing grant added.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use brine_capabilities::{Capability, Grant, yaml_list, yaml_text};
 use brine_sandbox_wire::Sha256Hex;
 
 use super::entry::{Entry, LimitChanges, Quorum, Signers};
-use super::{MODULE, Policy, STATES, Subject, is_state};
+use super::{FUNCTION, MODULE, Policy, STATES, Subject, is_state};
 use crate::ModuleName;
 use crate::kernel::broker::Remedy;
 use crate::signature::KeyId;
@@ -23,6 +23,20 @@ pub(crate) struct Explain {
     master: Option<String>,
     /// The entries of the function, of the module's states and of the module, each for the master and in general.
     levels: [Option<Entry>; MODULE + 1],
+    /// The profiles' part in it.
+    profiles: Profiles,
+}
+
+/// What profiles say of a function.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Profiles {
+    /// Capabilities that one grants to it, each with the profile's name.
+    grants: BTreeMap<Capability, &'static str>,
+    /// Capabilities that one grants to single functions or states of the module: a line for the whole module would take
+    /// them away from these.
+    singled_out: BTreeSet<Capability>,
+    /// Whether it is a state of a standard module and the owner took over no profile.
+    would_help: bool,
 }
 
 impl Explain {
@@ -36,6 +50,7 @@ impl Explain {
             function: function.map(str::to_owned),
             master: master.filter(|master| policy.masters.contains_key(*master)).map(str::to_owned),
             levels: [a, b, c, d, e, f].map(Option::<&Entry>::cloned),
+            profiles: Profiles::new(policy, subject, function, master),
         }
     }
 
@@ -50,6 +65,11 @@ impl Explain {
         let broadest = if is_state { STATES } else { MODULE };
         // No entry above this level says anything about the capability.
         let counts = self.levels.iter().position(|entry| speaks(&entry)).unwrap_or(MODULE).min(broadest);
+        let counts = if self.profiles.singled_out.contains(&capability) && self.function.is_some() && !is_state {
+            counts.min(FUNCTION)
+        } else {
+            counts
+        };
         // An entry that requires keys which did not sign this content cannot grant anything to it.
         let usable = |level: &usize| {
             let exists = match level {
@@ -83,7 +103,29 @@ impl Explain {
 
 impl Remedy for Explain {
     fn sentence(&self, capability: Capability, grant: Grant) -> String {
-        Line::sentence(&[self.lifting(capability, grant)])
+        let mut sentence = Line::sentence(&[self.lifting(capability, grant)]);
+        if let Some(profile) = self.profiles.grants.get(&capability) {
+            sentence.push_str(&format!("; it takes the place of what the profile {profile} grants"));
+        } else if self.profiles.would_help {
+            sentence
+                .push_str("; what all states of Brine's own modules need is granted by sandbox: profiles: [states]");
+        }
+        sentence
+    }
+}
+
+impl Profiles {
+    fn new(policy: &Policy, subject: &Subject<'_>, function: Option<&str>, master: Option<&str>) -> Self {
+        if !subject.standard {
+            return Self::default();
+        }
+        let all = || Capability::ALL.into_iter();
+        let granted = |capability| Some((capability, policy.profile_of(subject, function, master, capability)?));
+        Self {
+            grants: all().filter_map(granted).collect(),
+            singled_out: all().filter(|capability| policy.profile_singles_out(subject.name, *capability)).collect(),
+            would_help: policy.profiles.is_empty() && function.is_some_and(is_state),
+        }
     }
 }
 

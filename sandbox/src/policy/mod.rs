@@ -3,10 +3,11 @@
 //!
 //! The most specific rule applies, for each capability separately: the owner's rule for the function, for the module,
 //! for all modules (`"*"`), at each of these levels first the one for the requesting master and then the general one;
-//! then what standard modules come with; then the table of defaults. An entry bound to a `sha256` or a key does not
+//! then the profiles that the owner took over, for standard modules; then what these come with; then the table of defaults. An entry bound to a `sha256` or a key does not
 //! apply to other content, but its refusals (`false`) always apply.
 //!
 //! - `always.rs`     interfaces that every module has; `entry.rs` one entry of the configuration
+//! - `profile.rs`    blocks of grants that Brine ships
 //! - `decide.rs`     from imports, functions and configuration to [`ModuleGrants`]
 //! - `update.rs`     what an update asks for beyond the version before it
 //! - `refused.rs`    what is missing; `line.rs` the configuration line that would grant it
@@ -15,6 +16,7 @@ mod always;
 mod decide;
 mod entry;
 mod line;
+mod profile;
 mod refused;
 #[cfg(test)]
 mod tests;
@@ -30,6 +32,7 @@ pub(crate) use brine_capabilities::{Capability, Grant};
 pub use decide::{Granted, ModuleGrants};
 pub use entry::{Entry, LimitChanges, Quorum, Signer, Signers};
 pub(crate) use line::{Explain, Line};
+pub use profile::Profile;
 pub use refused::Refused;
 
 use crate::ModuleName;
@@ -43,6 +46,8 @@ pub struct Policy {
     pub general: Rules,
     /// Rules for the jobs of one master, by its fingerprint.
     pub masters: BTreeMap<String, Rules>,
+    /// Blocks of grants for standard modules that the owner took over.
+    pub profiles: Vec<Profile>,
     /// Standard modules that an installed module may replace.
     pub replace_standard: BTreeSet<ModuleName>,
     /// The keys that entries name, those in the owner's folder of keys, and revoked ones.
@@ -94,7 +99,9 @@ pub struct Subject<'a> {
 /// of every module, each for the master and in general.
 pub(crate) type Levels<'a> = [Option<&'a Entry>; 8];
 
-/// Index of the general entry of a module's states among the [`Levels`].
+/// Index of the general entry of a function among the [`Levels`].
+const FUNCTION: usize = 1;
+/// Index of the general entry of a module's states.
 const STATES: usize = 3;
 /// Index of the module's general entry.
 const MODULE: usize = 5;
@@ -139,6 +146,14 @@ impl Policy {
         let mut limits = base.clone();
         if standard {
             always::standard_limits(module.as_str(), &mut limits);
+        }
+        if is_state(function) {
+            always::state_limits(&mut limits);
+        }
+        if standard {
+            for (_, entry) in self.profiled(module, Some(function)).rev() {
+                entry.limits.apply(&mut limits);
+            }
         }
         for entry in self.entries(module, Some(function), master).into_iter().rev().flatten() {
             entry.limits.apply(&mut limits);

@@ -58,6 +58,12 @@ fn of_policy(policy: &Policy, table: &Table, accounts: &Accounts<'_>) -> Vec<Str
     for (master, rules) in &policy.masters {
         of_rules(&format!("sandbox:masters:{master}:modules"), rules, table, accounts, &mut findings);
     }
+    for profile in &policy.profiles {
+        findings.push(format!(
+            "sandbox:profiles: {} lets the master do what the minion's user may do, through the standard modules",
+            profile.name
+        ));
+    }
     for name in policy.replace_standard.iter().filter(|name| !table.contains_key(*name)) {
         findings.push(format!("sandbox:replace_standard: there is no module {name}"));
     }

@@ -34,10 +34,16 @@ pub(crate) async fn answer(
         PolicyOp::Check => {
             let executors = executors.iter().map(|(pid, direct, walls)| executor(*pid, direct, walls)).collect();
             let last_syncs = updates::last_syncs(store.folder().path());
+            let profiles = texts(store.policy().profiles.iter().map(|profile| profile.name));
             let store = Arc::clone(store);
             // Reads from the disk.
             let findings = tokio::task::spawn_blocking(move || findings::of(&store)).await.unwrap_or_default();
-            map([("executors", Value::Array(executors)), ("findings", texts(findings)), ("last_syncs", last_syncs)])
+            map([
+                ("executors", Value::Array(executors)),
+                ("findings", texts(findings)),
+                ("last_syncs", last_syncs),
+                ("profiles", profiles),
+            ])
         }
         PolicyOp::Approve { .. } | PolicyOp::Rollback { .. } => return Err("this is no question".to_owned()),
     })
@@ -123,6 +129,7 @@ fn show(store: &Store, base: &Limits, name: &str) -> Value {
         ("signed_at", entry.signed_time.map_or(Value::Nil, Value::from)),
         ("asks", asks(&module.info.imports)),
         ("has", has(&entry)),
+        ("from_profiles", from_profiles(policy, &entry)),
         ("missing", texts(missing(policy, &entry))),
         ("limits", limits_value(&limits)),
         ("max_running", count(concurrency.max_running)),
@@ -171,23 +178,44 @@ fn has(entry: &Entry) -> Value {
     let mut others: Vec<(Value, Value)> = Vec::new();
     for (master, function, grants) in entry.grants.each() {
         let granted = granted(grants);
-        let what = match (master, function) {
-            (None, None) => {
-                general = granted;
-                continue;
-            }
-            (None, Some(function)) => format!("{}.{function}", entry.name()),
-            (Some(master), None) => format!("for the master {master}"),
-            (Some(master), Some(function)) => format!("{}.{function} for the master {master}", entry.name()),
-        };
-        if granted != general {
-            others.push((Value::from(what), granted));
+        if (master, function) == (None, None) {
+            general = granted;
+        } else if granted != general {
+            others.push((Value::from(place(entry, master, function)), granted));
         }
     }
     others.sort_by(|a, b| a.0.as_str().cmp(&b.0.as_str()));
     let mut all = vec![(Value::from("all"), general)];
     all.extend(others);
     Value::Map(all)
+}
+
+/// Returns which of a module's grants come from profiles: the profile by capability, in the order of [`has`].
+fn from_profiles(policy: &Policy, entry: &Entry) -> Value {
+    let subject = entry.subject();
+    let mut all = Vec::new();
+    for (master, function, grants) in entry.grants.each() {
+        let from = capabilities(grants).into_iter().filter_map(|capability| {
+            let profile = policy.profile_of(&subject, function, master, capability)?;
+            Some((Value::from(capability.key()), Value::from(profile)))
+        });
+        let from: Vec<_> = from.collect();
+        if !from.is_empty() {
+            all.push((Value::from(place(entry, master, function)), Value::Map(from)));
+        }
+    }
+    all.sort_by(|a, b| a.0.as_str().cmp(&b.0.as_str()));
+    Value::Map(all)
+}
+
+/// Where grants hold: a function, for a master, or all.
+fn place(entry: &Entry, master: Option<&str>, function: Option<&str>) -> String {
+    match (master, function) {
+        (None, None) => "all".to_owned(),
+        (None, Some(function)) => format!("{}.{function}", entry.name()),
+        (Some(master), None) => format!("for the master {master}"),
+        (Some(master), Some(function)) => format!("{}.{function} for the master {master}", entry.name()),
+    }
 }
 
 /// Returns grants in the form of the configuration.

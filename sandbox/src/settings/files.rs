@@ -31,7 +31,8 @@ impl Settings {
 
 /// Returns all programs that the policy names.
 fn programs(policy: &Policy) -> Vec<String> {
-    let rules = std::iter::once(&policy.general).chain(policy.masters.values());
+    let profiles = policy.profiles.iter().map(|profile| &profile.rules);
+    let rules = std::iter::once(&policy.general).chain(policy.masters.values()).chain(profiles);
     let entries = rules.flat_map(|rules| rules.functions.values().chain(rules.modules.values()).chain([&rules.every]));
     let grants = entries.filter_map(|entry| entry.says.get(&Capability::Process));
     let names = grants.filter_map(|grant| match grant {

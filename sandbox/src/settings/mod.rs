@@ -3,12 +3,14 @@
 //!
 //! - `entry.rs`  rules for one module; `signers.rs` signatures; `limits.rs` limits of jobs and the compiler;
 //!   `values.rs` single values
+//! - `profiles/` blocks of grants that Brine ships
 //! - `files.rs`  the part that reads from the host: symbolic links, write permissions; `keys.rs` key files
 
 mod entry;
 mod files;
 mod keys;
 mod limits;
+pub(crate) mod profiles;
 mod signers;
 #[cfg(test)]
 mod tests;
@@ -43,7 +45,7 @@ const MAX_MASTERS: usize = 16;
 pub struct Settings {
     /// `limits`
     pub limits: Limits,
-    /// `modules`, `masters`, `replace_standard`, `revoked`
+    /// `modules`, `masters`, `profiles`, `replace_standard`, `revoked`
     pub policy: Policy,
     /// `keys`: the owner's folder of keys, absolute or beside the configuration. None: `module_keys` there, if it
     /// exists.
@@ -119,6 +121,7 @@ impl Settings {
                 "compile" => limits::compile(&path, value, &mut settings.compile)?,
                 "modules" => entry::modules(&path, value, &mut settings.policy.general)?,
                 "masters" => settings.masters(&path, value)?,
+                "profiles" => settings.policy.profiles = profiles::read(&path, value)?,
                 "replace_standard" => {
                     let names = values::list(&path, value, |path, text| values::name(path, text).map(drop))?;
                     settings.policy.replace_standard = names.iter().filter_map(|name| name.parse().ok()).collect();
@@ -136,7 +139,7 @@ impl Settings {
                 "total_memory" => settings.total_memory = values::size(&path, value, 64 << 20..=1 << 44)?,
                 _ => {
                     let known = "user, require_second_wall, executor_idle, max_running, max_waiting, max_queued, total_memory, \
-                                 limits, compile, modules, masters, replace_standard, keys and revoked";
+                                 limits, compile, modules, masters, profiles, replace_standard, keys and revoked";
                     return error(&path, format!("there is no such setting; there are {known}"));
                 }
             }

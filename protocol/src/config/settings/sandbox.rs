@@ -9,6 +9,8 @@ settings! { AREA = "Sandbox (see docs/sandbox.md)";
     SANDBOX_MODULES: Value = mapping("sandbox:modules", minion("{}")).live();
     /// `modules` for the jobs of single masters, by the fingerprints of their keys.
     SANDBOX_MASTERS: Value = mapping("sandbox:masters", minion("{}")).live();
+    /// Blocks of grants of Brine for its standard modules that this host takes over: `states`.
+    SANDBOX_PROFILES: Value = any("sandbox:profiles", minion("[]")).live();
     /// Standard modules that an installed module may replace.
     SANDBOX_REPLACE_STANDARD: Value = any("sandbox:replace_standard", minion("[]")).live();
     /// Folder of the public keys that may sign modules; without it, `module_keys` beside the configuration file.
