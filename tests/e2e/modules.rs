@@ -33,7 +33,7 @@ fn sync_modules_tells_what_changed() {
     assert_eq!(
         modules,
         json!([
-            "cmd", "config", "cp", "disk", "file", "grains", "hello", "mine", "pillar", "saltutil", "sandbox", "state",
+            "cmd", "config", "cp", "debconf", "disk", "file", "grains", "hello", "mine", "pillar", "pkg", "pkgrepo", "saltutil", "sandbox", "state",
             "sys", "test"
         ])
     );

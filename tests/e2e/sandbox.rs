@@ -101,7 +101,7 @@ fn the_owner_sees_what_each_module_may_do() {
     }
     let list = master.json("web1", &["sandbox.list"]);
     for module in [
-        "cmd", "config", "cp", "disk", "file", "grains", "mine", "pillar", "sandbox", "saltutil", "state", "sys",
+        "cmd", "config", "cp", "debconf", "disk", "file", "grains", "mine", "pillar", "pkg", "pkgrepo", "sandbox", "saltutil", "state", "sys",
         "test",
     ] {
         assert!(list.get(module).is_some(), "{module} in {list}");

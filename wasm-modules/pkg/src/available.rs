@@ -17,8 +17,8 @@ const LISTS: &str = "/var/lib/apt/lists";
 pub(crate) const DUE: &str = "/run/brine-pkg-refresh";
 /// Time for a refresh.
 const REFRESH_MS: u64 = 30_000;
-/// A look must write nothing, apt's caches included.
-pub(crate) const NO_CACHES: [&str; 4] = ["-o", "Dir::Cache::pkgcache=", "-o", "Dir::Cache::srcpkgcache="];
+/// In a dry run, apt keeps what it knows in memory: a look must write nothing, caches included.
+const NO_CACHES: [&str; 4] = ["-o", "Dir::Cache::pkgcache=", "-o", "Dir::Cache::srcpkgcache="];
 
 /// The candidates of packages.
 pub(crate) struct Question {
@@ -47,10 +47,14 @@ impl Question {
     }
 }
 
+fn no_caches() -> &'static [&'static str] {
+    if is_dry_run() { &NO_CACHES } else { &[] }
+}
+
 /// Runs `apt-cache` for the named packages, which are never taken for options.
 fn apt_cache(before: &[String], command: &str, names: &[String]) -> Result<String> {
     host::check_family()?;
-    let mut argv: Vec<String> = ["apt-cache", "-q"].into_iter().chain(NO_CACHES).map(str::to_owned).collect();
+    let mut argv: Vec<String> = ["apt-cache", "-q"].iter().chain(no_caches()).map(|word| word.to_string()).collect();
     argv.extend(before.iter().cloned());
     argv.push(command.into());
     if !names.is_empty() {
@@ -194,11 +198,14 @@ pub(crate) fn is_due(refresh: &Value) -> Result<bool> {
 /// The upgrades that there are.
 pub(crate) fn upgradable(dist_upgrade: bool, fromrepo: Option<&str>) -> Result<Vec<(String, String)>> {
     host::check_family()?;
-    let mut argv: Vec<String> = ["apt-get", "--just-print"].into_iter().chain(NO_CACHES).map(str::to_owned).collect();
-    argv.push(if dist_upgrade { "dist-upgrade" } else { "upgrade" }.into());
+    let mut argv: Vec<String> = ["apt-get", "--just-print"].iter().chain(no_caches()).map(|word| word.to_string()).collect();
+    if is_dry_run() {
+        argv.extend(["-o", "Debug::NoLocking=true"].map(str::to_owned));
+    }
     if let Some(repo) = fromrepo {
         argv.extend(["-o".to_owned(), format!("APT::Default-Release={repo}")]);
     }
+    argv.push(if dist_upgrade { "dist-upgrade" } else { "upgrade" }.into());
     let done = host::run_apt(argv, How::default())?;
     if done.code != 0 {
         let why = [done.stderr, done.stdout].into_iter().find(|output| !output.is_empty());

@@ -113,6 +113,7 @@ pub(crate) fn write(path: &str, content: Vec<u8>, mode: Option<u32>) -> Result<(
 
 /// The names in a directory, sorted; empty if it is not there.
 pub(crate) fn names(path: &str) -> Result<Vec<changes::Name>> {
+    let path = path.trim_end_matches('/');
     if !is_directory(path)? {
         return Ok(Vec::new());
     }

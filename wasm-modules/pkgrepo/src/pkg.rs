@@ -6,7 +6,9 @@ use brine_guest::{Result, Value};
 
 fn call(function: &str, repo: Option<&str>, keywords: Value) -> Result<Value> {
     let args: Vec<_> = repo.into_iter().map(Into::into).collect();
-    functions::call(function, &args, &keywords.into())?.value()
+    // The host shows the lines of an error as one.
+    let called = functions::call(function, &args, &keywords.into());
+    called.map_err(|why| why.replace("\\n", "\n"))?.value()
 }
 
 /// The source of this name: a dict, empty if there is none.

@@ -21,7 +21,7 @@ pub(super) fn check(fleet: &Fleet) {
     ];
     let [modules, functions, argspec, version, docs, refused, wrong] = calls(master, &made).try_into().expect("seven");
     let standard = json!([
-        "cmd", "config", "cp", "disk", "file", "grains", "mine", "pillar", "saltutil", "sandbox", "state", "sys",
+        "cmd", "config", "cp", "debconf", "disk", "file", "grains", "mine", "pillar", "pkg", "pkgrepo", "saltutil", "sandbox", "state", "sys",
         "test"
     ]);
     assert_eq!(modules["brine1"], standard);
