@@ -33,8 +33,8 @@ fn sync_modules_tells_what_changed() {
     assert_eq!(
         modules,
         json!([
-            "cmd", "config", "cp", "debconf", "disk", "file", "grains", "hello", "mine", "pillar", "pkg", "pkgrepo", "saltutil", "sandbox", "state",
-            "sys", "test"
+            "cmd", "config", "cp", "debconf", "disk", "file", "grains", "group", "hello", "mine", "pillar", "pkg",
+            "pkgrepo", "saltutil", "sandbox", "shadow", "state", "sys", "test", "user"
         ])
     );
 }

@@ -101,8 +101,8 @@ fn the_owner_sees_what_each_module_may_do() {
     }
     let list = master.json("web1", &["sandbox.list"]);
     for module in [
-        "cmd", "config", "cp", "debconf", "disk", "file", "grains", "mine", "pillar", "pkg", "pkgrepo", "sandbox", "saltutil", "state", "sys",
-        "test",
+        "cmd", "config", "cp", "debconf", "disk", "file", "grains", "group", "mine", "pillar", "pkg", "pkgrepo",
+        "saltutil", "sandbox", "shadow", "state", "sys", "test", "user",
     ] {
         assert!(list.get(module).is_some(), "{module} in {list}");
     }

@@ -77,7 +77,10 @@ fn a_state_is_run_by_name() {
     let all = master.json("web1", &["sys.list_state_functions", "test"]);
     assert!(all.as_array().is_some_and(|all| all.contains(&json!("test.nop"))), "{all}");
     let modules = master.json("web1", &["sys.list_state_modules"]);
-    assert!(["runs", "test"].iter().all(|name| modules.as_array().is_some_and(|all| all.contains(&json!(name)))), "{modules}");
+    assert!(
+        ["runs", "test"].iter().all(|name| modules.as_array().is_some_and(|all| all.contains(&json!(name)))),
+        "{modules}"
+    );
     let spec = master.json("web1", &["sys.state_argspec", "test.show_notification"]);
     assert_eq!(spec["test.show_notification"]["args"], json!(["name", "text"]));
     let docs = master.json("web1", &["sys.state_doc", "test.nop"]);

@@ -94,6 +94,10 @@ impl Files {
                     ])
                 }))
             }
+            FilesOp::Mode { path, saltenv } => {
+                let stated = self.turn(cache.client().request_hash_and_size(&safe(&path)?, &env(&saltenv)?)).await?;
+                Ok(stated.and_then(|stated| stated.mode).map_or(Value::Nil, Value::from))
+            }
             FilesOp::Read { path, saltenv, offset, length } => {
                 let key = (caller.job.jid.clone(), env(&saltenv)?, safe(&path)?);
                 let length = usize::try_from(length.min(MAX_READ)).unwrap_or(0);

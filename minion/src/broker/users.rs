@@ -1,11 +1,11 @@
-//! `brine:host/metadata`: names of users and groups as the system looks them up (nsswitch), cached for a minute; and
-//! the line of configuration that would grant a directory.
+//! `brine:host/metadata`: names of users and groups as the system looks them up (nsswitch), cached for a minute; their
+//! numbers; and the line of configuration that would grant a directory.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use brine_protocol::value::Value;
+use brine_protocol::value::{Value, list};
 use brine_sandbox::{Caller, DirectoriesOp, HostError, UsersOp};
 use nix::unistd::{Gid, Group, Uid, User};
 
@@ -52,17 +52,35 @@ impl Users {
     }
 
     pub(super) async fn answer(&self, op: UsersOp) -> Result<Value, HostError> {
-        let (number, what) = match op {
-            UsersOp::UserName { uid } => (Number::User(uid), format!("the name of the user {uid}")),
-            UsersOp::GroupName { gid } => (Number::Group(gid), format!("the name of the group {gid}")),
-        };
+        match op {
+            UsersOp::UserName { uid } => self.name(Number::User(uid), format!("the name of the user {uid}")).await,
+            UsersOp::GroupName { gid } => self.name(Number::Group(gid), format!("the name of the group {gid}")).await,
+            UsersOp::Account { user } => {
+                let what = format!("the user {user}");
+                let found = self.slow.ask(&what, move || User::from_name(&user)).await?;
+                let user = found.map_err(|error| not_looked_up(&what, error))?;
+                Ok(user.map_or(Value::Nil, |user| list([user.uid.as_raw(), user.gid.as_raw()])))
+            }
+            UsersOp::GroupId { group } => {
+                let what = format!("the group {group}");
+                let found = self.slow.ask(&what, move || Group::from_name(&group)).await?;
+                let group = found.map_err(|error| not_looked_up(&what, error))?;
+                Ok(group.map_or(Value::Nil, |group| Value::from(group.gid.as_raw())))
+            }
+        }
+    }
+
+    async fn name(&self, number: Number, what: String) -> Result<Value, HostError> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&number).cloned();
         let name = match known {
             Some((since, name)) if since.elapsed() < FRESH => name,
             _ => {
                 let found = self.slow.ask(&what, move || look_up(number)).await?;
-                let name = found.map_err(|e| HostError::Failed(format!("{what} cannot be looked up: {}", e.desc())))?;
-                self.remember(number, name.clone());
+                let name = found.map_err(|error| not_looked_up(&what, error))?;
+                // A user that is missing may be made by the next state.
+                if name.is_some() {
+                    self.remember(number, name.clone());
+                }
                 name
             }
         };
@@ -79,6 +97,10 @@ impl Users {
         }
         known.insert(number, (Instant::now(), name));
     }
+}
+
+fn not_looked_up(what: &str, error: nix::Error) -> HostError {
+    HostError::Failed(format!("{what} cannot be looked up: {}", error.desc()))
 }
 
 fn look_up(number: Number) -> nix::Result<Option<String>> {
@@ -99,7 +121,13 @@ mod tests {
         assert_eq!(root, Value::from("root"));
         assert_eq!(users.answer(UsersOp::GroupName { gid: 0 }).await.unwrap(), Value::from("root"));
         assert_eq!(users.answer(UsersOp::UserName { uid: u32::MAX - 7 }).await.unwrap(), Value::Nil);
-        assert_eq!(users.known.lock().unwrap().len(), 3);
+        assert_eq!(users.known.lock().unwrap().len(), 2, "what is missing may come");
+        let account = |user: &str| UsersOp::Account { user: user.to_owned() };
+        assert_eq!(users.answer(account("root")).await.unwrap(), list([0, 0]));
+        assert_eq!(users.answer(account("no such user")).await.unwrap(), Value::Nil);
+        let group = |group: &str| UsersOp::GroupId { group: group.to_owned() };
+        assert_eq!(users.answer(group("root")).await.unwrap(), Value::from(0));
+        assert_eq!(users.answer(group("no such group")).await.unwrap(), Value::Nil);
         users.remember(Number::User(0), Some("remembered".to_owned()));
         assert_eq!(users.answer(UsersOp::UserName { uid: 0 }).await.unwrap(), Value::from("remembered"));
         for uid in 0..10_000 {

@@ -16,10 +16,12 @@ pub struct StatedHash {
     pub hex: String,
     /// The file's size, if the master states it.
     pub size: Option<u64>,
+    /// The file's permission bits, if the master states them.
+    pub mode: Option<u32>,
 }
 
 impl StatedHash {
-    pub(super) fn parse(answer: &Value, size: Option<u64>) -> Result<Self, FileError> {
+    pub(super) fn parse(answer: &Value, size: Option<u64>, mode: Option<u32>) -> Result<Self, FileError> {
         let (Some(kind), Some(hex)) = (answer.get_text("hash_type"), answer.get_text("hsum")) else {
             return Err(FileError::Malformed("_file_hash"));
         };
@@ -27,7 +29,7 @@ impl StatedHash {
         if !kind_fits || hex.len() > 128 || !hex.bytes().all(|b| b.is_ascii_hexdigit()) {
             return Err(FileError::Malformed("_file_hash"));
         }
-        Ok(Self { kind: kind.to_owned(), hex: hex.to_ascii_lowercase(), size })
+        Ok(Self { kind: kind.to_owned(), hex: hex.to_ascii_lowercase(), size, mode })
     }
 }
 
@@ -48,7 +50,7 @@ pub(super) enum HashKind {
 
 impl FileHash {
     pub(super) fn parse(answer: &Value) -> Result<Self, FileError> {
-        StatedHash::parse(answer, None)?.try_into()
+        StatedHash::parse(answer, None, None)?.try_into()
     }
 
     /// Whether this is the given SHA-256.

@@ -23,6 +23,8 @@ const MAX_ENVS: usize = 10_000;
 const TRIES: u32 = 3;
 /// Index of the size in the master's `stat` list.
 const STAT_SIZE: usize = 6;
+/// The place of the mode there.
+const STAT_MODE: usize = 0;
 
 /// What to list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -187,8 +189,9 @@ impl FileClient {
         let answer = self.masters.preferred()?.request(file_load("_file_hash_and_stat", path, saltenv)).await?;
         let Value::Array(parts) = answer else { return Err(FileError::Malformed("_file_hash_and_stat")) };
         let Some(hash) = parts.first().filter(|hash| hash.truthy()) else { return Ok(None) };
-        let size = parts.get(1).and_then(|stat| stat.list()?.get(STAT_SIZE)?.as_u64());
-        StatedHash::parse(hash, size).map(Some)
+        let stated = |place: usize| parts.get(1).and_then(|stat| stat.list()?.get(place)?.as_u64());
+        let mode = stated(STAT_MODE).and_then(|mode| u32::try_from(mode & 0o7777).ok());
+        StatedHash::parse(hash, stated(STAT_SIZE), mode).map(Some)
     }
 
     /// Fetches a file with this hash.

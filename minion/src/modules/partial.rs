@@ -278,7 +278,7 @@ mod tests {
     use crate::fileclient::StatedHash;
 
     fn said(byte: &str) -> FileHash {
-        let stated = StatedHash { kind: "sha256".into(), hex: byte.repeat(32), size: None };
+        let stated = StatedHash { kind: "sha256".into(), hex: byte.repeat(32), size: None, mode: None };
         stated.try_into().unwrap()
     }
 

@@ -17,19 +17,24 @@ pub enum ConfigOp {
         /// The key. `:` leads into nested values.
         key: String,
     },
+    /// Returns a map of all settings that the module may read.
+    Items,
 }
 
 impl Operation for ConfigOp {
     const INTERFACE: &'static str = "brine:host/config";
 
     fn size(&self) -> Size {
-        let Self::Get { key } = self;
-        Size::names(key.len())
+        match self {
+            Self::Get { key } => Size::names(key.len()),
+            Self::Items => Size::default(),
+        }
     }
 
     fn check(self, _: &Asker<'_>, _: &Grants) -> Result<Self, Refusal> {
-        let Self::Get { key } = &self;
-        forms::key(key, None)?;
+        if let Self::Get { key } = &self {
+            forms::key(key, None)?;
+        }
         Ok(self)
     }
 

@@ -3,7 +3,7 @@
 use crate::prelude::*;
 
 pub(crate) const DECLARATION: Declaration = Declaration {
-    standard: &[("cp", Standard::All), ("state", Standard::All)],
+    standard: &[("cp", Standard::All), ("state", Standard::All), ("file", Standard::Least)],
     wrong_name: |name| {
         if name.starts_with('/') || name.starts_with("salt:") {
             return Some(format!("{name:?}: a path on the file server is relative, as in deploy/**"));
@@ -35,6 +35,13 @@ pub enum FilesOp {
     Envs,
     /// Returns a map of `hash_type`, `hsum` and `size`, nil if there is no such file.
     Hash {
+        /// Without `salt://`.
+        path: String,
+        /// The environment.
+        saltenv: String,
+    },
+    /// Returns the permission bits of a file on the master, nil if there is no such file or the master does not say.
+    Mode {
         /// Without `salt://`.
         path: String,
         /// The environment.
@@ -92,6 +99,7 @@ impl Operation for FilesOp {
             Self::Envs => Size::default(),
             Self::List { saltenv, prefix: path, .. }
             | Self::Hash { path, saltenv }
+            | Self::Mode { path, saltenv }
             | Self::Read { path, saltenv, .. }
             | Self::Cache { path, saltenv } => Size::names(path.len() + saltenv.len()),
             Self::Push { path, data, .. } => Size { names: Size::list(path), content: data.len(), ..Size::default() },
@@ -109,7 +117,9 @@ impl Operation for FilesOp {
                     forms::relative(prefix)?;
                 }
             }
-            Self::Hash { path, saltenv } | Self::Cache { path, saltenv } => read(granted, path, saltenv)?,
+            Self::Hash { path, saltenv } | Self::Mode { path, saltenv } | Self::Cache { path, saltenv } => {
+                read(granted, path, saltenv)?;
+            }
             Self::Read { path, saltenv, length, .. } => {
                 read(granted, path, saltenv)?;
                 *length = (*length).min(MAX_READ);

@@ -28,16 +28,38 @@ pub enum UsersOp {
         /// The number.
         gid: u32,
     },
+    /// Returns an array of a user's number and that of its own group, nil if there is no such user.
+    Account {
+        /// The name.
+        user: String,
+    },
+    /// Returns the group's number, nil if there is no such group.
+    GroupId {
+        /// The name.
+        group: String,
+    },
 }
+
+/// Upper bound on the bytes of a user's or a group's name.
+const MAX_USER: usize = 256;
 
 impl Operation for UsersOp {
     const INTERFACE: &'static str = "brine:host/metadata";
 
     fn size(&self) -> Size {
-        Size::default()
+        match self {
+            Self::UserName { .. } | Self::GroupName { .. } => Size::default(),
+            Self::Account { user: name } | Self::GroupId { group: name } => Size::names(name.len()),
+        }
     }
 
     fn check(self, _: &Asker<'_>, _: &Grants) -> Result<Self, Refusal> {
+        match &self {
+            Self::UserName { .. } | Self::GroupName { .. } => {}
+            Self::Account { user: name } | Self::GroupId { group: name } => {
+                forms::text("the name", name, MAX_USER, Form::Bytes)?;
+            }
+        }
         Ok(self)
     }
 

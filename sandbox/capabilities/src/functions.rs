@@ -9,6 +9,8 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         ("mine", Standard::All),
         // `state` does so for the templates of SLS files.
         ("state", Standard::All),
+        // Templates of files call what the owner grants.
+        ("file", Standard::Least),
         // The same for callers of `test.*`, which is often all that users may call: so only functions that need no
         // grant of their own.
         ("test", Standard::Names(&["test.*", "sys.*", "grains.*", "config.items"])),

@@ -10,6 +10,10 @@ use crate::names::{MAX_NAME, glob};
 /// Command lines that standard modules come with. They grant nothing: the program still has to be granted.
 const STANDARD: &[(&str, &[&str])] = &[
     ("debconf", &["/usr/bin/debconf-get-selections"]),
+    ("group", ACCOUNTS),
+    ("user", ACCOUNTS),
+    ("shadow", ACCOUNTS),
+    ("archive", ACCOUNTS),
     (
         "pkg",
         &[
@@ -37,6 +41,17 @@ const STANDARD: &[(&str, &[&str])] = &[
             "/usr/bin/systemctl list-unit-files **",
         ],
     ),
+];
+
+/// What looks at users and groups, and whether there is a directory.
+const ACCOUNTS: &[&str] = &[
+    "/usr/bin/getent passwd",
+    "/usr/bin/getent passwd *",
+    "/usr/bin/getent group",
+    "/usr/bin/getent group *",
+    "/usr/bin/id -G -- *",
+    "/usr/bin/id -g -n -- *",
+    "/usr/bin/test -d *",
 ];
 
 /// Upper bound on the words of one command line.

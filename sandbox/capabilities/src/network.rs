@@ -6,6 +6,7 @@ use crate::prelude::*;
 use crate::reach::{not_granted, read};
 
 pub(crate) const DECLARATION: Declaration = Declaration {
+    standard: &[("file", Standard::Least)],
     reported_for_all: true,
     ..Declaration::new(
         "network",

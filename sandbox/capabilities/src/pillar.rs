@@ -10,6 +10,7 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         ("config", Standard::All),
         ("state", Standard::All),
         ("mine", Standard::Names(&["mine_functions"])),
+        ("file", Standard::Least),
     ],
     wrong_name: |name| match is_glob(name) {
         true => Some(format!("{name:?}: keys of the pillar are named whole, without * and ?")),

@@ -92,14 +92,15 @@ fn packages_are_installed_as_salt_does() {
     let salt = Minion::prepare(Kind::Python, "m1", 1, CONFIG);
     let program = Kind::Brine.program("salt-call");
     let steps = steps();
-    let (Some(ours), Some(theirs)) =
-        (root(&[brine.folder.path(), &program]), root(&[salt.folder.path(), &python()]))
+    let (Some(ours), Some(theirs)) = (root(&[brine.folder.path(), &program]), root(&[salt.folder.path(), &python()]))
     else {
         return;
     };
-    let args = ["-W", "ignore", "-c", PYTHON, &salt.path("conf/minion").display().to_string(), &json!(steps).to_string()];
+    let args =
+        ["-W", "ignore", "-c", PYTHON, &salt.path("conf/minion").display().to_string(), &json!(steps).to_string()];
     let output = theirs.run(Path::new("/bin/sh"), &in_root(&python(), &args));
-    let expected: Vec<Value> = output.stdout.lines().filter_map(|line| line.strip_prefix("ANSWER ")).map(read).collect();
+    let expected: Vec<Value> =
+        output.stdout.lines().filter_map(|line| line.strip_prefix("ANSWER ")).map(read).collect();
     assert_eq!(expected.len(), steps.len(), "Salt's answers: {output:?}");
 
     let conf = brine.conf();

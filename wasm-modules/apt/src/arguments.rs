@@ -174,7 +174,9 @@ mod tests {
         let two = Value::List(vec!["a".into(), Value::dict([("b", Value::Float(1.5))])]);
         assert_eq!(packages(&two, same), Ok(vec![("a".into(), None), ("b".into(), Some("1.5".into()))]));
         let twice: Value = vec!["a", "a"].into();
-        assert!(packages(&twice, same).unwrap_err().starts_with("You are passing a list of packages that contains dup"));
+        assert!(
+            packages(&twice, same).unwrap_err().starts_with("You are passing a list of packages that contains dup")
+        );
         for bad in [Value::from("a"), Value::List(vec![Value::None]), Value::List(vec![Value::dict([])])] {
             assert_eq!(packages(&bad, same), Ok(Vec::new()), "{bad:?}");
         }

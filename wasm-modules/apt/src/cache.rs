@@ -194,8 +194,12 @@ mod tests {
 
     #[test]
     fn fields_are_by_package_and_version() {
-        let output = "Package: a\nVersion: 1\nSection: x\nDescription: d\n more\n\nPackage: a\nVersion: 2\nSection: y\n";
+        let output =
+            "Package: a\nVersion: 1\nSection: x\nDescription: d\n more\n\nPackage: a\nVersion: 2\nSection: y\n";
         let of = |section: &str| Value::dict([("Section", section.into())]);
-        assert_eq!(show(output, &["section".into()]), Value::dict([("a", Value::dict([("1", of("x")), ("2", of("y"))]))]));
+        assert_eq!(
+            show(output, &["section".into()]),
+            Value::dict([("a", Value::dict([("1", of("x")), ("2", of("y"))]))])
+        );
     }
 }

@@ -29,7 +29,9 @@ impl Architecture {
     /// A package's name without an architecture that this host has anyway.
     pub fn normalized(&self, name: &str) -> String {
         match name.rsplit_once(':') {
-            Some((short, architecture)) if architecture == self.os || matches!(architecture, "all" | "any") => short.into(),
+            Some((short, architecture)) if architecture == self.os || matches!(architecture, "all" | "any") => {
+                short.into()
+            }
             _ => name.into(),
         }
     }
@@ -53,7 +55,9 @@ impl Installed {
             let columns: Vec<&str> = line.split_whitespace().collect();
             let [wanted, _, status, name, version, arch, ..] = columns[..] else { continue };
             let list = match wanted {
-                _ if (wanted.contains("install") || wanted.contains("hold")) && status.contains("installed") => &mut lists.installed,
+                _ if (wanted.contains("install") || wanted.contains("hold")) && status.contains("installed") => {
+                    &mut lists.installed
+                }
                 _ if wanted.contains("deinstall") => &mut lists.removed,
                 _ if wanted.contains("purge") && status == "installed" => &mut lists.purge_desired,
                 _ => continue,
@@ -217,7 +221,8 @@ mod tests {
         let list = |entries: &[(&str, &str)]| -> Versions {
             entries.iter().map(|(name, version)| (name.to_string(), vec![version.to_string()])).collect()
         };
-        let found = differences(&list(&[("a", "1"), ("b", "1"), ("c", "1")]), &list(&[("b", "2"), ("c", "1"), ("d", "1")]));
+        let found =
+            differences(&list(&[("a", "1"), ("b", "1"), ("c", "1")]), &list(&[("b", "2"), ("c", "1"), ("d", "1")]));
         let change = |old: &str, new: &str| Value::dict([("old", old.into()), ("new", new.into())]);
         assert_eq!(found, Value::dict([("a", change("1", "")), ("b", change("1", "2")), ("d", change("", "1"))]));
     }
@@ -227,7 +232,12 @@ mod tests {
         assert!(info_format().starts_with("package:${Package}\\nrevision:"));
         assert!(info_format().ends_with("\\ndescription:${Description}\\n\\n*/~^\\\\*\\n"));
         let output = "package:a\nrevision:1\norigin:\ninstall_date:86400\ndescription:short\n long: text\n\n*/~^\\*\n";
-        let expected = [("package", "a"), ("revision", "1"), ("install_date", "1970-01-02T00:00:00Z"), ("description", "short\n long: text")];
+        let expected = [
+            ("package", "a"),
+            ("revision", "1"),
+            ("install_date", "1970-01-02T00:00:00Z"),
+            ("description", "short\n long: text"),
+        ];
         assert_eq!(info(output), [expected.map(|(name, value)| (name.to_owned(), value.to_owned()))]);
     }
 

@@ -143,7 +143,11 @@ mod tests {
     fn a_key_in_text_is_checked() {
         // The checksum is of the nine digits, the usual example of CRC-24.
         assert_eq!(crc24(b"123456789"), 0x0021_cf02);
-        let text = |sum: &str| format!("-----BEGIN PGP PUBLIC KEY BLOCK-----\nVersion: x\n\nMTIzNDU2\nNzg5\n={sum}\n-----END PGP PUBLIC KEY BLOCK-----\n");
+        let text = |sum: &str| {
+            format!(
+                "-----BEGIN PGP PUBLIC KEY BLOCK-----\nVersion: x\n\nMTIzNDU2\nNzg5\n={sum}\n-----END PGP PUBLIC KEY BLOCK-----\n"
+            )
+        };
         assert!(is_armored(text("Ic8C").as_bytes()) && !is_armored(b"\x99\x01"));
         assert_eq!(dearmored(text("Ic8C").as_bytes()), Ok(b"123456789".to_vec()));
         assert_eq!(dearmored([text("Ic8C"), text("Ic8C")].concat().as_bytes()), Ok(b"123456789123456789".to_vec()));

@@ -33,7 +33,8 @@ fn display(value: &Value, indent: usize, prefix: &str, lines: &mut Vec<String>) 
             if indent > 0 {
                 lines.push(line("", "----------"));
             }
-            let mut entries: Vec<(String, &Value)> = entries.iter().map(|(key, value)| (key.to_text(), value)).collect();
+            let mut entries: Vec<(String, &Value)> =
+                entries.iter().map(|(key, value)| (key.to_text(), value)).collect();
             entries.sort_by(|(a, _), (b, _)| a.cmp(b));
             for (key, value) in entries {
                 lines.push(line(prefix, &format!("{key}:")));

@@ -8,7 +8,7 @@ use wit_parser::{Function, Resolve, TypeDefKind, WorldItem, WorldKey};
 
 /// Every standard module with its permitted imports and its largest size. An import is a request for rights, so a new
 /// one is a decision, made here and in the sandbox's policy. Each module is read, compiled and mapped on every minion.
-const STANDARD: [(&str, &[&str], usize); 16] = [
+const STANDARD: [(&str, &[&str], usize); 19] = [
     ("cmd", &["brine:host/job", "brine:host/log", "brine:host/process"], 160_000),
     ("config", &["brine:host/config", "brine:host/grains", "brine:host/log", "brine:host/pillar"], 60_000),
     (
@@ -32,16 +32,25 @@ const STANDARD: [(&str, &[&str], usize); 16] = [
     (
         "file",
         &[
+            "brine:host/changes",
+            "brine:host/config",
+            "brine:host/files",
+            "brine:host/functions",
+            "brine:host/grains",
+            "brine:host/http",
             "brine:host/job",
             "brine:host/log",
             "brine:host/metadata",
+            "brine:host/pillar",
             "wasi:clocks/wall-clock",
             "wasi:filesystem/preopens",
             "wasi:filesystem/types",
         ],
-        380_000,
+        // With the renderer of templates, as state.
+        3_000_000,
     ),
     ("grains", &["brine:host/grains", "brine:host/log", "brine:host/static-grains"], 160_000),
+    ("group", &["brine:host/changes", "brine:host/job", "brine:host/log", "brine:host/process"], 170_000),
     (
         "mine",
         &[
@@ -76,6 +85,7 @@ const STANDARD: [(&str, &[&str], usize); 16] = [
     ("pkgrepo", &["brine:host/changes", "brine:host/functions", "brine:host/job", "brine:host/log"], 210_000),
     ("saltutil", &["brine:host/jobs", "brine:host/log", "brine:host/modules"], 90_000),
     ("sandbox", &["brine:host/log", "brine:host/policy"], 51_000),
+    ("shadow", &["brine:host/changes", "brine:host/log", "brine:host/process", "wasi:random/random"], 190_000),
     (
         "state",
         &[
@@ -105,6 +115,18 @@ const STANDARD: [(&str, &[&str], usize); 16] = [
             "wasi:random/random",
         ],
         215_000,
+    ),
+    (
+        "user",
+        &[
+            "brine:host/changes",
+            "brine:host/grains",
+            "brine:host/job",
+            "brine:host/log",
+            "brine:host/process",
+            "wasi:random/random",
+        ],
+        320_000,
     ),
 ];
 

@@ -95,7 +95,10 @@ mod tests {
                       other\tother/q \tstring\ta b\t c\nrubbish\nlast\tlast/q\tnote";
         let answer = |words: &[&str]| words.iter().map(|word| word.to_string()).collect::<Vec<_>>();
         let all = vec![
-            ("tzdata".to_owned(), vec![answer(&["tzdata/Areas", "select", "Europe"]), answer(&["tzdata/Zones", "select", ""])]),
+            (
+                "tzdata".to_owned(),
+                vec![answer(&["tzdata/Areas", "select", "Europe"]), answer(&["tzdata/Zones", "select", ""])],
+            ),
             ("other".to_owned(), vec![answer(&["other/q", "string", "a b\t c"])]),
             ("last".to_owned(), vec![answer(&["last/q", "note", ""])]),
         ];

@@ -60,7 +60,9 @@ impl Guest for Module {
             }
         }
         if template.map(|data| data.value()).transpose()?.is_some_and(|value| value.truthy()) {
-            return Ok(StateResult::bad("template is not supported here: write the file by file.managed, and name its path as source"));
+            return Ok(StateResult::bad(
+                "template is not supported here: write the file by file.managed, and name its path as source",
+            ));
         }
         if is_dry_run() {
             return Ok(StateResult::would("Debconf selections would have been set.", Value::Dict(Vec::new())));

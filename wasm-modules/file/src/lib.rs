@@ -1,8 +1,11 @@
-//! The module `file`: reads files of the host. The functions and their documentation are in `wit/world.wit`.
+//! The module `file`: files of the host. The functions and states and their documentation are in `wit/world.wit`.
 //!
-//! - [`stats`], [`hash`]: metadata and hashes of a file
-//! - [`find`], [`grep`], [`glob`]: searches over many files
-//! - [`text`], [`lines`], [`pattern`]: the content of one file
+//! - `functions.rs` the functions; `states/` the states, a file each
+//! - `ret.rs`       the result of a state while it is made
+//! - `look/`        what only looks
+//! - `change/`      what changes names, owners, modes and whole files
+//! - `manage/`      the content that a file is to have, and the file
+//! - `edit/`        what changes the text of files
 
 // On the host, where the tests run, nothing is exported: `read` and `lstat` would replace those of libc.
 #![cfg_attr(not(target_family = "wasm"), allow(dead_code))]
@@ -12,334 +15,32 @@ wit_bindgen::generate!({
     path: "wit",
     with: {
         "brine:host/types@1.0.0": brine_guest::host::types,
+        "brine:host/state-types@1.0.0": brine_guest::host::state_types,
+        "brine:host/changes@1.0.0": brine_guest::host::changes,
+        "brine:host/config@1.0.0": brine_guest::host::config,
+        "brine:host/files@1.0.0": brine_guest::host::files,
+        "brine:host/functions@1.0.0": brine_guest::host::functions,
+        "brine:host/grains@1.0.0": brine_guest::host::grains,
+        "brine:host/http@1.0.0": brine_guest::host::http,
         "brine:host/job@1.0.0": brine_guest::host::job,
+        "brine:host/log@1.0.0": brine_guest::host::log,
         "brine:host/metadata@1.0.0": brine_guest::host::metadata,
+        "brine:host/pillar@1.0.0": brine_guest::host::pillar,
         "wasi:filesystem/types@0.2.0": brine_guest::wasi::filesystem::types,
         "wasi:filesystem/preopens@0.2.0": brine_guest::wasi::filesystem::preopens,
     },
     generate_all,
 });
 
-mod find;
-mod glob;
-mod grep;
-mod hash;
-mod lines;
-mod pattern;
-mod stats;
-mod text;
-
-use std::collections::BTreeSet;
-
-use brine_guest::fs::Kind;
-use brine_guest::host::job;
-use brine_guest::{Value, fs, path};
-use wasi::clocks::wall_clock;
-
-/// Upper bound on the bytes of a returned file; the minion's bound on a job's return is lower.
-const MAX_READ: usize = 16 * 1024 * 1024;
-/// Upper bound on nested directories.
-const MAX_DEPTH: usize = 256;
+mod change;
+mod edit;
+mod functions;
+mod look;
+mod manage;
+mod ret;
+mod states;
 
 struct Module;
-
-impl Guest for Module {
-    fn read(path: String, binary: Option<bool>) -> Result<Data, String> {
-        let content = fs::read(&path, MAX_READ)?;
-        if binary == Some(true) {
-            return Ok(bytes(content).into());
-        }
-        let text = String::from_utf8(content).map_err(|error| {
-            let at = error.utf8_error().valid_up_to();
-            format!(
-                "'utf-8' codec can't decode byte 0x{:02x} in position {at}: read it with binary=True",
-                error.as_bytes()[at]
-            )
-        })?;
-        Ok(text.into())
-    }
-
-    fn seek_read(path: String, size: u64, offset: u64) -> Result<Data, String> {
-        let file = fs::open(&path).map_err(|error| error.at(&path))?;
-        let mut content = Vec::new();
-        while (content.len() as u64) < size {
-            let at = content.len() as u64;
-            let part = file.read_at(offset.saturating_add(at), size - at).map_err(|error| error.at(&path))?;
-            if part.is_empty() {
-                break;
-            }
-            content.extend(part);
-            if content.len() > MAX_READ {
-                return Err(format!("more than {MAX_READ} bytes were asked for"));
-            }
-        }
-        Ok(bytes(content).into())
-    }
-
-    fn stats(path: String, hash_type: Option<String>, follow_symlinks: Option<bool>) -> Result<Data, String> {
-        Ok(stats::all(&path, hash_type.as_deref(), follow_symlinks != Some(false))?.into())
-    }
-
-    fn lstat(path: String) -> Result<Data, String> {
-        absolute(&path, "Path to file must be absolute.")?;
-        Ok(maybe(&path, false)?.map_or_else(nothing, |stat| stats::lstat(&stat)).into())
-    }
-
-    fn find(path: String, args: Vec<Data>, kwargs: Data) -> Result<Data, String> {
-        let Value::Dict(mut options) = kwargs.value()? else { return Err("the options are no dict".into()) };
-        for arg in args {
-            match arg.value()?.to_text().as_str() {
-                "delete" => options.push(("delete".into(), "f".into())),
-                "print" => options.push(("print".into(), "path".into())),
-                _ => {}
-            }
-        }
-        let now = wall_clock::now();
-        let now = now.seconds as f64 + f64::from(now.nanoseconds) / 1e9;
-        let finder = match find::Finder::new(&options, now) {
-            Ok(finder) => finder,
-            // Salt returns the error as a text and does not fail.
-            Err(error) => return Ok(format!("error: {error}").into()),
-        };
-        let mut found = Vec::new();
-        for top in glob::expand(&path)? {
-            finder.find(&top, &mut found)?;
-        }
-        found.sort_by(find::order);
-        Ok(Value::List(found).into())
-    }
-
-    fn grep(path: String, pattern: Data, args: Vec<Data>) -> Result<Data, String> {
-        let mut options = Vec::new();
-        for arg in args {
-            let arg = arg.value()?.to_text();
-            if arg.split_whitespace().count() > 1 {
-                return Err(format!(
-                    "Passing multiple command line arguments in a single string is not supported, please pass the following \
-                     arguments separately: {arg}"
-                ));
-            }
-            options.push(arg);
-        }
-        let (retcode, answer) = grep::grep(&path, &pattern.value()?.to_text(), &options)?;
-        job::set_retcode(retcode);
-        Ok(answer.into())
-    }
-
-    fn get_hash(path: String, form: Option<String>, _chunk_size: Option<u64>) -> Result<String, String> {
-        hash::of(&path, form.as_deref().unwrap_or("sha256"))
-    }
-
-    fn get_sum(path: String, form: Option<String>) -> Result<String, String> {
-        if is(&path, Kind::Regular)? { Self::get_hash(path, form, None) } else { Ok("File not found".into()) }
-    }
-
-    fn check_hash(path: String, file_hash: Data) -> Result<bool, String> {
-        let Value::Text(file_hash) = file_hash.value()? else { return Err("hash must be a string".into()) };
-        let (kind, expected) = hash::parse(&file_hash)?;
-        Ok(hash::of(&path, kind)? == expected)
-    }
-
-    fn readdir(path: String) -> Result<Vec<String>, String> {
-        absolute(&path, "Dir path must be absolute.")?;
-        if !is(&path, Kind::Directory)? {
-            return Err(format!("A valid directory was not specified: {path}"));
-        }
-        let entries = fs::read_dir(&path).map_err(|error| error.at(&path))?;
-        Ok([".".into(), "..".into()].into_iter().chain(entries.into_iter().map(|(name, _)| name)).collect())
-    }
-
-    fn file_exists(path: String) -> Result<bool, String> {
-        is(&path, Kind::Regular)
-    }
-
-    fn directory_exists(path: String) -> Result<bool, String> {
-        is(&path, Kind::Directory)
-    }
-
-    fn path_exists_glob(path: String) -> Result<bool, String> {
-        Ok(!glob::expand(&path)?.is_empty())
-    }
-
-    fn is_link(path: String, _nostat: Option<bool>) -> Result<bool, String> {
-        Ok(maybe(&path, false)?.is_some_and(|stat| stat.kind == Kind::Symlink))
-    }
-
-    fn is_hardlink(path: String) -> Result<Data, String> {
-        Ok(maybe(&path, false)?.map_or_else(nothing, |stat| (stat.nlink > 1).into()).into())
-    }
-
-    fn is_chrdev(name: String) -> Result<bool, String> {
-        is(&name, Kind::Character)
-    }
-
-    fn is_blkdev(name: String) -> Result<bool, String> {
-        is(&name, Kind::Block)
-    }
-
-    fn is_fifo(name: String) -> Result<bool, String> {
-        is(&name, Kind::Fifo)
-    }
-
-    fn readlink(path: String, canonicalize: Option<bool>) -> Result<String, String> {
-        absolute(&path, &format!("Path to link must be absolute: {path}"))?;
-        let target = maybe(&path, false)?.and_then(|stat| stat.target);
-        let target = target.ok_or_else(|| format!("A valid link was not specified: {path}"))?;
-        if canonicalize == Some(true) { fs::realpath(&path).map_err(|error| error.at(&path)) } else { Ok(target) }
-    }
-
-    fn get_mode(path: String, follow_symlinks: Option<bool>) -> Result<String, String> {
-        Ok(stats::mode(&stats::of(&path, follow_symlinks != Some(false))?))
-    }
-
-    fn get_user(path: String, follow_symlinks: Option<bool>) -> Result<Data, String> {
-        Ok(stats::user(stats::of(&path, follow_symlinks != Some(false))?.uid).into())
-    }
-
-    fn get_uid(path: String, follow_symlinks: Option<bool>) -> Result<u32, String> {
-        Ok(stats::of(&path, follow_symlinks != Some(false))?.uid)
-    }
-
-    fn get_group(path: String, follow_symlinks: Option<bool>) -> Result<Data, String> {
-        Ok(stats::group(stats::of(&path, follow_symlinks != Some(false))?.gid).into())
-    }
-
-    fn get_gid(path: String, follow_symlinks: Option<bool>) -> Result<u32, String> {
-        Ok(stats::of(&path, follow_symlinks != Some(false))?.gid)
-    }
-
-    fn uid_to_user(uid: u32) -> Data {
-        stats::user(uid).into()
-    }
-
-    fn gid_to_group(gid: u32) -> Data {
-        stats::group(gid).into()
-    }
-
-    fn access(path: String, mode: Data) -> Result<bool, String> {
-        absolute(&path, "Path to link must be absolute.")?;
-        match mode.value()?.to_text().as_str() {
-            "f" | "0" => Ok(maybe(&path, true)?.is_some()),
-            "r" | "4" if is(&path, Kind::Directory)? => Ok(fs::read_dir(&path).is_ok()),
-            "r" | "4" => match fs::open(&path) {
-                Ok(_) => Ok(true),
-                Err(error @ fs::Error::NotGranted(_)) => Err(error.at(&path)),
-                Err(_) => Ok(false),
-            },
-            "w" | "2" | "x" | "1" => Err("whether it may be written or executed cannot be told here".into()),
-            _ => Err("Invalid mode specified.".into()),
-        }
-    }
-
-    fn contains(path: String, text: Data) -> Result<bool, String> {
-        text::contains(&path, &text.value()?.to_text())
-    }
-
-    fn contains_regex(path: String, regex: Data, lchar: Option<String>) -> Result<bool, String> {
-        text::contains_regex(&path, &regex.value()?.to_text(), lchar.as_deref().unwrap_or_default())
-    }
-
-    fn contains_glob(path: String, glob_expr: Data) -> Result<bool, String> {
-        text::contains_glob(&path, &glob_expr.value()?.to_text())
-    }
-
-    fn search(
-        path: String,
-        pattern: Data,
-        flags: Option<Data>,
-        _bufsize: Option<Data>,
-        ignore_if_missing: Option<bool>,
-        multiline: Option<bool>,
-    ) -> Result<bool, String> {
-        let flags = flags.map_or(Ok(Value::Int(8)), |flags| flags.value())?;
-        let mut flags = text::flags(&flags)?;
-        flags.multi_line |= multiline == Some(true);
-        text::search(&path, &pattern.value()?.to_text(), flags, ignore_if_missing == Some(true))
-    }
-
-    fn diskusage(path: String) -> Result<u64, String> {
-        match maybe(&path, true)? {
-            None => Ok(0),
-            Some(stat) if stat.kind == Kind::Regular => Ok(stat.size),
-            Some(_) => diskusage(&path),
-        }
-    }
-
-    fn pardir() -> String {
-        "..".into()
-    }
-
-    fn normpath(path: String) -> String {
-        path::normpath(&path)
-    }
-
-    fn basename(path: String) -> String {
-        path::basename(&path).into()
-    }
-
-    fn dirname(path: String) -> String {
-        path::dirname(&path).into()
-    }
-
-    fn join(args: Vec<Data>) -> Result<String, String> {
-        let parts: Vec<String> = args.iter().map(|part| part.name("a part of a path")).collect::<Result<_, _>>()?;
-        parts.into_iter().reduce(|head, tail| path::join(&head, &tail)).ok_or_else(|| "there is nothing to join".into())
-    }
-}
-
-/// Content as a master displays it: text if it is text, else bytes.
-fn bytes(content: Vec<u8>) -> Value {
-    String::from_utf8(content).map_or_else(|error| Value::Bytes(error.into_bytes()), Value::from)
-}
-
-fn absolute(path: &str, error: &str) -> Result<(), String> {
-    if path.starts_with('/') { Ok(()) } else { Err(error.into()) }
-}
-
-fn nothing() -> Value {
-    Value::Dict(Vec::new())
-}
-
-/// The metadata of a path; none if it does not exist. A missing grant is an error.
-fn maybe(path: &str, follow: bool) -> Result<Option<fs::FileStat>, String> {
-    match fs::stat(path, follow) {
-        Ok(stat) => Ok(Some(stat)),
-        Err(error @ fs::Error::NotGranted(_)) => Err(error.at(path)),
-        Err(_) => Ok(None),
-    }
-}
-
-fn is(path: &str, kind: Kind) -> Result<bool, String> {
-    Ok(maybe(path, true)?.is_some_and(|stat| stat.kind == kind))
-}
-
-/// The bytes of all files below a directory, with each file counted once.
-fn diskusage(top: &str) -> Result<u64, String> {
-    let mut seen = BTreeSet::new();
-    let mut total = 0_u64;
-    let mut directories = vec![(top.to_owned(), 0)];
-    while let Some((directory, depth)) = directories.pop() {
-        if depth > MAX_DEPTH {
-            return Err(format!("'{directory}' is too deep"));
-        }
-        let Ok(entries) = fs::read_dir(&directory) else { continue };
-        for (name, kind) in entries {
-            let place = path::join(&directory, &name);
-            if kind == Kind::Directory {
-                directories.push((place, depth + 1));
-                continue;
-            }
-            // As in Salt, the target of a link to a directory does not count.
-            if let Ok(stat) = fs::stat(&place, true)
-                && stat.kind != Kind::Directory
-                && seen.insert(stat.inode)
-            {
-                total = total.saturating_add(stat.size);
-            }
-        }
-    }
-    Ok(total)
-}
 
 #[cfg(target_family = "wasm")]
 export!(Module);

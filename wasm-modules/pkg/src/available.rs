@@ -198,7 +198,8 @@ pub(crate) fn is_due(refresh: &Value) -> Result<bool> {
 /// The upgrades that there are.
 pub(crate) fn upgradable(dist_upgrade: bool, fromrepo: Option<&str>) -> Result<Vec<(String, String)>> {
     host::check_family()?;
-    let mut argv: Vec<String> = ["apt-get", "--just-print"].iter().chain(no_caches()).map(|word| word.to_string()).collect();
+    let mut argv: Vec<String> =
+        ["apt-get", "--just-print"].iter().chain(no_caches()).map(|word| word.to_string()).collect();
     if is_dry_run() {
         argv.extend(["-o", "Debug::NoLocking=true"].map(str::to_owned));
     }

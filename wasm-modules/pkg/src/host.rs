@@ -54,7 +54,10 @@ pub(crate) fn run_apt(argv: Vec<String>, how: How) -> Result<Output> {
         if !done.stderr.contains("Could not get lock") {
             break;
         }
-        log::write(log::Level::Warning, &format!("another program holds the lock of packages: try {tries} of {MAX_TRIES}"));
+        log::write(
+            log::Level::Warning,
+            &format!("another program holds the lock of packages: try {tries} of {MAX_TRIES}"),
+        );
         monotonic_clock::subscribe_duration(1_000_000_000 << tries).block();
         done = run_words(argv.clone(), again())?;
     }
@@ -130,7 +133,8 @@ pub(crate) fn names(path: &str) -> Result<Vec<changes::Name>> {
 
 /// Whether a path leads to a directory.
 pub(crate) fn is_directory(path: &str) -> Result<bool> {
-    Ok(changes::look(path.trim_end_matches('/'), true, false)?.is_some_and(|entry| entry.kind == changes::Kind::Directory))
+    Ok(changes::look(path.trim_end_matches('/'), true, false)?
+        .is_some_and(|entry| entry.kind == changes::Kind::Directory))
 }
 
 /// Whether a path leads to a file.

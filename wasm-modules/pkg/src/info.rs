@@ -27,7 +27,9 @@ pub(crate) fn owner(paths: &[String]) -> Result<Value> {
 /// The installed packages that dpkg knows by these names, or all.
 fn installed(names: &[String]) -> Result<Result<Vec<String>>> {
     host::check_family()?;
-    let mut argv = ["dpkg-query", "--showformat", "${db:Status-Status}\t${binary:Package}\n", "--show", "--"].map(str::to_owned).to_vec();
+    let mut argv = ["dpkg-query", "--showformat", "${db:Status-Status}\t${binary:Package}\n", "--show", "--"]
+        .map(str::to_owned)
+        .to_vec();
     argv.extend(names.iter().cloned());
     let done = host::run_words(argv, How::default())?;
     if done.code != 0 {
@@ -87,7 +89,9 @@ pub(crate) fn info_installed(names: &[String], keywords: &Keywords) -> Result<Va
     let mut all = Value::Dict(Vec::new());
     for fields in dpkg::info(&done.stdout) {
         let field = |name: &str| fields.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
-        let (Some(package), "i") = (field("package"), field("status").and_then(|s| s.get(1..2)).unwrap_or("i")) else { continue };
+        let (Some(package), "i") = (field("package"), field("status").and_then(|s| s.get(1..2)).unwrap_or("i")) else {
+            continue;
+        };
         let mut told: Vec<(Value, Value)> = Vec::new();
         for (name, value) in &fields {
             let name = match &name[..] {
@@ -113,7 +117,8 @@ pub(crate) fn info_installed(names: &[String], keywords: &Keywords) -> Result<Va
 fn license(package: &str) -> Result<Option<String>> {
     let Some(content) = host::read(&format!("/usr/share/doc/{package}/copyright"))? else { return Ok(None) };
     let content = String::from_utf8_lossy(&content);
-    let mut found: Vec<&str> = content.lines().filter_map(|line| line.strip_prefix("License:")).map(str::trim).collect();
+    let mut found: Vec<&str> =
+        content.lines().filter_map(|line| line.strip_prefix("License:")).map(str::trim).collect();
     found.sort_unstable();
     found.dedup();
     Ok(Some(found.join(", ")).filter(|found| !found.is_empty()))

@@ -141,12 +141,15 @@ impl Install {
             };
             let mut version = version.trim_start_matches('=').to_owned();
             if wanting.contains(name) {
-                let there = there.iter().find(|(known, _)| known == name).map(|(_, there)| &there[..]).unwrap_or_default();
+                let there =
+                    there.iter().find(|(known, _)| known == name).map(|(_, there)| &there[..]).unwrap_or_default();
                 match wanted::first_match(&version, there, self.ignore_epoch) {
                     Some(found) => version = found.clone(),
                     None => {
                         let there = if there.is_empty() { "None".to_owned() } else { there.join(", ") };
-                        sorted.errors.push(format!("No version matching '{name}{version}' could be found (available: {there})"));
+                        sorted
+                            .errors
+                            .push(format!("No version matching '{name}{version}' could be found (available: {there})"));
                         continue;
                     }
                 }

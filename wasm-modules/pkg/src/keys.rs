@@ -41,7 +41,9 @@ pub(crate) fn get(aptkey: bool, folder: Option<&str>) -> Result<Value> {
     }
     let folder = folder.unwrap_or(FOLDER);
     if !host::is_directory(folder)? {
-        host::log_error(&format!("The directory {folder} does not exist. Please create this directory only writable by root"));
+        host::log_error(&format!(
+            "The directory {folder} does not exist. Please create this directory only writable by root"
+        ));
         return Ok(Value::Bool(false));
     }
     let mut all = Value::Dict(Vec::new());
@@ -105,7 +107,8 @@ pub(crate) fn add(key: &Added<'_>) -> Result<bool> {
                 return Ok(false);
             };
             let ring = if file.starts_with('/') { file.to_owned() } else { format!("{folder}/{file}") };
-            let words = ["gpg", "--no-default-keyring", "--keyring", &ring, "--keyserver", keyserver, "--recv-keys", keyid];
+            let words =
+                ["gpg", "--no-default-keyring", "--keyring", &ring, "--keyserver", keyserver, "--recv-keys", keyid];
             let added = done(host::run(&words, How::default())?)?;
             if added {
                 let owner = changes::Owner { user: None, group: None };
@@ -141,13 +144,17 @@ pub(crate) fn delete(aptkey: bool, folder: Option<&str>, keywords: &Keywords) ->
     host::check_family()?;
     let folder = folder.unwrap_or(FOLDER);
     if !aptkey && !host::is_directory(folder)? {
-        host::log_error(&format!("The directory {folder} does not exist. Please create this directory only writable by root"));
+        host::log_error(&format!(
+            "The directory {folder} does not exist. Please create this directory only writable by root"
+        ));
         return Ok(false.into());
     }
     if keywords.truthy("keyid_ppa") {
         return Err("keyid_ppa is not resolved: name the key by keyid".into());
     }
-    let Some(keyid) = keywords.text("keyid") else { return Err("keyid or keyid_ppa and PPA name must be passed".into()) };
+    let Some(keyid) = keywords.text("keyid") else {
+        return Err("keyid or keyid_ppa and PPA name must be passed".into());
+    };
     if with_apt_key(aptkey)? {
         let done = host::run(&["apt-key", "del", &keyid], How::default())?;
         return match (done.code, done.stderr.is_empty()) {

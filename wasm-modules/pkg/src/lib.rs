@@ -102,7 +102,12 @@ impl Guest for Module {
         Ok(Value::Dict(upgrades.into_iter().map(|(name, version)| (name.into(), version.into())).collect()).into())
     }
 
-    fn refresh_db(cache_valid_time: Option<Data>, failhard: Option<Data>, timeout: Option<Data>, _: Data) -> Result<Data> {
+    fn refresh_db(
+        cache_valid_time: Option<Data>,
+        failhard: Option<Data>,
+        timeout: Option<Data>,
+        _: Data,
+    ) -> Result<Data> {
         let timeout = match value(timeout)? {
             Value::Int(seconds) if seconds > 0 => Some(seconds.unsigned_abs().saturating_mul(1000)),
             _ => None,
@@ -185,9 +190,11 @@ impl Guest for Module {
         match (&path, selection.truthy()) {
             (None, false) => return Ok(Value::Dict(Vec::new()).into()),
             (Some(_), true) => {
-                return Err("The 'selection' and 'path' arguments to pkg.set_selections are mutually exclusive, and cannot be \
+                return Err(
+                    "The 'selection' and 'path' arguments to pkg.set_selections are mutually exclusive, and cannot be \
                             specified together"
-                    .into());
+                        .into(),
+                );
             }
             _ => (),
         }
@@ -228,7 +235,8 @@ impl Guest for Module {
     ) -> Result<bool> {
         let (keyid, env) = (some_text(keyid)?, saltenv(env));
         let some = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
-        let (path, text, keyserver, folder, file) = (some(&path), some(&text), some(&keyserver), some(&keydir), some(&keyfile));
+        let (path, text, keyserver, folder, file) =
+            (some(&path), some(&text), some(&keyserver), some(&keydir), some(&keyfile));
         keys::add(&keys::Added {
             path: path.as_deref(),
             text: text.as_deref(),

@@ -104,9 +104,7 @@ fn find(
     });
     let fits = |entry: &Entry| {
         let comps = entry.comps();
-        comps.is_empty()
-            || all_comps.iter().any(|comp| comps.contains(comp))
-            || entry.architectures() != architectures
+        comps.is_empty() || all_comps.iter().any(|comp| comps.contains(comp)) || entry.architectures() != architectures
     };
     same.find(|(_, entry)| fits(entry)).map(|(at, _)| at)
 }
@@ -130,7 +128,13 @@ fn new_entry(repo: &str, named: &Line, keywords: &Keywords) -> Result<Entry> {
 }
 
 /// Sets what the name and the keywords say.
-fn change(entry: &mut Entry, comps: &[String], architectures: &[String], named: &Line, keywords: &Keywords) -> Result<()> {
+fn change(
+    entry: &mut Entry,
+    comps: &[String],
+    architectures: &[String],
+    named: &Line,
+    keywords: &Keywords,
+) -> Result<()> {
     if !architectures.is_empty() || !entry.architectures().is_empty() {
         entry.set_architectures(architectures);
     }
@@ -149,7 +153,9 @@ fn change(entry: &mut Entry, comps: &[String], architectures: &[String], named: 
         entry.set_trusted(match trusted {
             Value::Bool(trusted) => Some(*trusted),
             Value::None => None,
-            other => to_bool(&other.to_text()).map(Some).ok_or_else(|| format!("Unable to convert to boolean: {}", other.to_text()))?,
+            other => to_bool(&other.to_text())
+                .map(Some)
+                .ok_or_else(|| format!("Unable to convert to boolean: {}", other.to_text()))?,
         });
     }
     let uri = keywords.text("uri");
@@ -197,13 +203,15 @@ fn add_keys(named: &Line, saltenv: &str, aptkey: bool, keywords: &Keywords) -> R
                 if known.stdout.starts_with("-----BEGIN PGP") {
                     continue;
                 }
-                let words = ["apt-key", "adv", "--batch", "--keyserver", &keyserver, "--logger-fd", "1", "--recv-keys", id];
+                let words =
+                    ["apt-key", "adv", "--batch", "--keyserver", &keyserver, "--logger-fd", "1", "--recv-keys", id];
                 let done = host::run(&words, How::default())?;
                 if done.code != 0 {
                     return Err(format!("Error: key retrieval failed: {}", done.stdout));
                 }
             } else {
-                let key = Added { keyserver: Some(&keyserver), keyid: Some(id), saltenv, folder, file, ..Added::default() };
+                let key =
+                    Added { keyserver: Some(&keyserver), keyid: Some(id), saltenv, folder, file, ..Added::default() };
                 if !keys::add(&key)? {
                     return Err(key_error(id));
                 }

@@ -1,8 +1,8 @@
 //! Removing.
 
+use brine_apt::cache;
 use brine_apt::dpkg::{Versions, differences};
 use brine_apt::failure::Failure;
-use brine_apt::cache;
 use brine_guest::{Result, Value, fnmatch};
 
 use crate::host::{self, How};
@@ -62,7 +62,8 @@ fn matching(names: &[String], list: &Versions) -> Vec<String> {
     let plain = names.iter().filter(|name| !name.contains('*') && list.contains_key(*name)).cloned();
     let mut found: Vec<String> = plain.collect();
     for glob in names.iter().filter(|name| name.contains('*')) {
-        let more: Vec<String> = list.keys().filter(|name| fnmatch(glob, name) && !found.contains(name)).cloned().collect();
+        let more: Vec<String> =
+            list.keys().filter(|name| fnmatch(glob, name) && !found.contains(name)).cloned().collect();
         found.extend(more);
     }
     found

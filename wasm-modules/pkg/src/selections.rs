@@ -34,7 +34,8 @@ const STATES: [&str; 4] = ["install", "hold", "deinstall", "purge"];
 
 /// Selects packages: names by selections. Returns what changed.
 pub(crate) fn set(selection: &[(String, Vec<String>)], clear: bool) -> Result<Value> {
-    let bad: Vec<&str> = selection.iter().map(|(state, _)| &state[..]).filter(|state| !STATES.contains(state)).collect();
+    let bad: Vec<&str> =
+        selection.iter().map(|(state, _)| &state[..]).filter(|state| !STATES.contains(state)).collect();
     if !bad.is_empty() {
         return Err(format!("Invalid state(s): {}", bad.join(", ")));
     }

@@ -52,7 +52,8 @@ pub(crate) fn run(name: &str, keywords: &Keywords) -> Result<StateResult> {
     }
     let mut changes = vec![("repo", name.into())];
     let mut comment = format!("Removed repo {name}");
-    let with_key = ["keyid", "keyid_ppa"].iter().any(|key| keywords.get(key).is_some_and(|value| *value != Value::None));
+    let with_key =
+        ["keyid", "keyid_ppa"].iter().any(|key| keywords.get(key).is_some_and(|value| *value != Value::None));
     let mut result = true;
     if with_key {
         match pkg::del_repo_key(&repo, keywords) {

@@ -54,7 +54,8 @@ pub(crate) fn run(name: &str, aptkey: bool, mut keywords: Keywords) -> Result<St
     {
         keywords.set("uri", uri.clone());
     }
-    if let (None, Some(Value::List(uris)), Some(Value::List(old))) = (keywords.get("uris"), wanted.get("uris"), before.get("uris"))
+    if let (None, Some(Value::List(uris)), Some(Value::List(old))) =
+        (keywords.get("uris"), wanted.get("uris"), before.get("uris"))
         && uris.first().is_some_and(|uri| !old.contains(uri))
     {
         keywords.set("uris", Value::List(uris.clone()));
@@ -260,7 +261,8 @@ mod tests {
     #[test]
     fn a_source_that_is_as_wanted_is_recognised() {
         let given = keywords(&[("disabled", false.into()), ("file", "/f.list".into())]);
-        let is_same = |before: &str| is_as_wanted(&wanted(NAME, &given).unwrap(), &described(before, "/f.list"), &given);
+        let is_same =
+            |before: &str| is_as_wanted(&wanted(NAME, &given).unwrap(), &described(before, "/f.list"), &given);
         assert!(is_same(NAME));
         assert!(is_same("deb [arch=amd64 signed-by=/k.gpg]  http://x  stable extra main # why"));
         for other in [
@@ -279,7 +281,12 @@ mod tests {
 
     #[test]
     fn keywords_are_parts_of_the_source() {
-        let given = keywords(&[("comps", "a, b".into()), ("architectures", "i386".into()), ("disabled", true.into()), ("dist", "sid".into())]);
+        let given = keywords(&[
+            ("comps", "a, b".into()),
+            ("architectures", "i386".into()),
+            ("disabled", true.into()),
+            ("dist", "sid".into()),
+        ]);
         let wanted = wanted("deb http://x stable main", &given).unwrap();
         assert_eq!(wanted.text("line").unwrap(), "# deb [arch=i386] http://x sid a b");
         assert_eq!(wanted.get("comps"), Some(&vec!["a", "b"].into()));
@@ -295,7 +302,8 @@ mod tests {
 
     #[test]
     fn differences_are_those_of_the_parts() {
-        let (old, new) = (described("deb http://x stable main", "/f"), described("deb http://x stable main extra", "/f"));
+        let (old, new) =
+            (described("deb http://x stable main", "/f"), described("deb http://x stable main extra", "/f"));
         let only = keywords(&[("comps", Value::None), ("uri", Value::None)]);
         let comps = Value::dict([("new", vec!["main", "extra"].into()), ("old", vec!["main"].into())]);
         assert_eq!(differences(&new, &old, &only), Value::dict([("comps", comps)]));

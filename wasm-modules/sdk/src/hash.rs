@@ -40,6 +40,13 @@ impl Hash {
     }
 }
 
+/// The SHA-256 of bytes, in hex.
+pub fn sha256(bytes: &[u8]) -> String {
+    let mut hash = Hash(Box::new(Sha256::default()));
+    hash.update(bytes);
+    hash.hex()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

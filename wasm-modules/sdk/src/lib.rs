@@ -2,11 +2,12 @@
 //! panic's message to the minion's log, because the job's return only says that the module trapped.
 //!
 //! - [`host`] the host's interfaces · [`Data`], [`Value`] Salt's values · [`lookup`] paths into values, and merging
-//! - [`fs`], [`path`] files · [`fnmatch`] globs
+//! - [`fs`], [`path`] files · [`changes`] changes of files · [`diff`] differences of texts · [`fnmatch`] globs
 //! - `hash` hashes by name, a feature
 //! - [`keywords`] arguments by name
 //! - [`program`] programs of the host
 //! - [`states`] results of states
+//! - `template` Salt's templates, `wire` the renderer's values: the feature `render`
 //!
 //! A module binds its own world and uses the host's interfaces from this crate:
 //!
@@ -21,7 +22,9 @@
 #![warn(missing_docs)]
 
 mod bindings;
+pub mod changes;
 mod data;
+pub mod diff;
 pub mod fs;
 #[cfg(feature = "hash")]
 pub mod hash;
@@ -31,7 +34,11 @@ mod panic;
 pub mod path;
 pub mod program;
 pub mod states;
+#[cfg(feature = "render")]
+pub mod template;
 mod value;
+#[cfg(feature = "render")]
+pub mod wire;
 
 pub use bindings::brine::host;
 pub use bindings::wasi;

@@ -1,7 +1,7 @@
 //! The module `state`: compiles SLS files and runs states by `brine:host/states`. The functions and their documentation
 //! are in `wit/world.wit`.
 //!
-//! - `arguments.rs`  what callers say; `wire.rs` values of the host
+//! - `arguments.rs`  what callers say
 //! - `session.rs`    settings, grains and pillar of one compile; `world.rs` files, functions, states and targets
 //! - `drive.rs`      the run; `clock.rs` its time
 //! - `queue.rs`      one run at a time
@@ -31,10 +31,10 @@ mod drive;
 mod queue;
 mod retcode;
 mod session;
-mod wire;
 mod world;
 
 use brine_guest::host::job;
+use brine_guest::wire;
 use brine_render::{Dict, Value};
 use brine_states::run::Run;
 use brine_states::{Compiled, File, Start};

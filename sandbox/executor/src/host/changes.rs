@@ -6,6 +6,7 @@ use wasmtime::component::HasSelf;
 
 use super::Links;
 use super::bindings::brine::host::changes as wit;
+use crate::failure::HostFailure;
 use crate::guest::Guest;
 
 pub(super) const LINKS: Links =
@@ -110,6 +111,15 @@ impl Guest {
     }
 }
 
+/// A refused look is an error of the function, because a module may have another grant to look by. A refused change ends
+/// the call.
+fn said<T>(asked: Result<Result<T, String>, HostFailure>) -> Result<Result<T, String>, HostFailure> {
+    match asked {
+        Err(HostFailure::Denied { error, .. }) => Ok(Err(error)),
+        asked => asked,
+    }
+}
+
 impl wit::Host for Guest {
     async fn look(
         &mut self,
@@ -118,13 +128,13 @@ impl wit::Host for Guest {
         hash: bool,
     ) -> wasmtime::Result<Result<Option<wit::Entry>, String>> {
         let op = HostOp::Changes(ChangesOp::Look { path, follow, hash });
-        let entry = self.ask_for::<Option<Entry>>("changes.look", op).await?;
+        let entry = said(self.ask_for::<Option<Entry>>("changes.look", op).await)?;
         Ok(entry.map(|entry| entry.map(Into::into)))
     }
 
     async fn list(&mut self, path: String, after: Option<String>) -> wasmtime::Result<Result<Vec<wit::Name>, String>> {
         let op = HostOp::Changes(ChangesOp::List { path, after });
-        let names = self.ask_for::<Vec<Name>>("changes.list", op).await?;
+        let names = said(self.ask_for::<Vec<Name>>("changes.list", op).await)?;
         let name = |Name { name, kind: text }| wit::Name { name, kind: kind(&text) };
         Ok(names.map(|names| names.into_iter().map(name).collect()))
     }
@@ -136,7 +146,7 @@ impl wit::Host for Guest {
         length: u32,
     ) -> wasmtime::Result<Result<Option<Vec<u8>>, String>> {
         let op = HostOp::Changes(ChangesOp::Read { path, offset, length });
-        let read = self.ask_for::<Option<ByteBuf>>("changes.read", op).await?;
+        let read = said(self.ask_for::<Option<ByteBuf>>("changes.read", op).await)?;
         Ok(read.map(|bytes| bytes.map(ByteBuf::into_vec)))
     }
 

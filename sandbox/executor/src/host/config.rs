@@ -16,4 +16,10 @@ impl Host for Guest {
         let value = self.ask_or_end(what, HostOp::Config(ConfigOp::Get { key })).await?;
         Ok(super::optional(what, value)?)
     }
+
+    async fn items(&mut self) -> wasmtime::Result<Data> {
+        let what = "config.items";
+        let value = self.ask_or_end(what, HostOp::Config(ConfigOp::Items)).await?;
+        Ok(super::data(what, value)?)
+    }
 }

@@ -51,6 +51,10 @@ impl wit::Host for Guest {
         Ok(self.ask_for::<Option<Digest>>("files.hash", op).await?.map(|digest| digest.map(Into::into)))
     }
 
+    async fn mode(&mut self, path: String, saltenv: String) -> wasmtime::Result<Result<Option<u32>, String>> {
+        Ok(self.ask_for("files.mode", HostOp::Files(FilesOp::Mode { path, saltenv })).await?)
+    }
+
     async fn read(
         &mut self,
         path: String,

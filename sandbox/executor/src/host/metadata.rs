@@ -47,6 +47,19 @@ impl wit::Host for Guest {
         let value = self.ask_or_end(what, HostOp::Users(UsersOp::GroupName { gid })).await?;
         Ok(super::parsed(what, &value)?)
     }
+
+    async fn find_user(&mut self, user: String) -> wasmtime::Result<Option<wit::Account>> {
+        let what = "metadata.find-user";
+        let value = self.ask_or_end(what, HostOp::Users(UsersOp::Account { user })).await?;
+        let found: Option<(u32, u32)> = super::parsed(what, &value)?;
+        Ok(found.map(|(uid, gid)| wit::Account { uid, gid }))
+    }
+
+    async fn find_group(&mut self, group: String) -> wasmtime::Result<Option<u32>> {
+        let what = "metadata.find-group";
+        let value = self.ask_or_end(what, HostOp::Users(UsersOp::GroupId { group })).await?;
+        Ok(super::parsed(what, &value)?)
+    }
 }
 
 /// Why the metadata of a file is not returned.

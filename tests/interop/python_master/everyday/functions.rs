@@ -21,8 +21,8 @@ pub(super) fn check(fleet: &Fleet) {
     ];
     let [modules, functions, argspec, version, docs, refused, wrong] = calls(master, &made).try_into().expect("seven");
     let standard = json!([
-        "cmd", "config", "cp", "debconf", "disk", "file", "grains", "mine", "pillar", "pkg", "pkgrepo", "saltutil", "sandbox", "state", "sys",
-        "test"
+        "cmd", "config", "cp", "debconf", "disk", "file", "grains", "group", "mine", "pillar", "pkg", "pkgrepo",
+        "saltutil", "sandbox", "shadow", "state", "sys", "test", "user"
     ]);
     assert_eq!(modules["brine1"], standard);
     let theirs: Vec<&Value> = functions["python"].as_array().expect("a list").iter().collect();

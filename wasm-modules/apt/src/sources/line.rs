@@ -111,7 +111,8 @@ impl Line {
             set("trusted", "trusted=yes".into());
         }
         choices.retain(|choice| !(choice.name == "trusted" && choice.value == "no" && self.trusted != Some(true)));
-        let options: Vec<&str> = choices.iter().map(|choice| &choice.full[..]).filter(|full| !full.is_empty()).collect();
+        let options: Vec<&str> =
+            choices.iter().map(|choice| &choice.full[..]).filter(|full| !full.is_empty()).collect();
         let options = if options.is_empty() { String::new() } else { format!("[{}]", options.join(" ")) };
         let comps = self.comps.join(" ");
         let comment = if self.comment.is_empty() { String::new() } else { format!("#{}", self.comment) };
@@ -203,12 +204,17 @@ mod tests {
 
     #[test]
     fn what_is_no_entry_stays() {
-        for text in ["", "# a comment", "deb http://x", "rubbish http://x stable", "deb [arch=amd64 http://x stable main"] {
+        for text in
+            ["", "# a comment", "deb http://x", "rubbish http://x stable", "deb [arch=amd64 http://x stable main"]
+        {
             let line = read(&format!("{text}\n"));
             assert!(line.invalid, "{text}");
             assert_eq!(line.text(), text);
         }
-        assert_eq!(Line::of_main("deb [arch=amd64] http://x").unwrap_err(), "Invalid repository definition: deb http://x");
+        assert_eq!(
+            Line::of_main("deb [arch=amd64] http://x").unwrap_err(),
+            "Invalid repository definition: deb http://x"
+        );
     }
 
     #[test]

@@ -127,7 +127,8 @@ impl SourcesList {
                 return true;
             }
             let comps = entry.comps();
-            let (others, common): (Vec<String>, Vec<String>) = comps.iter().cloned().partition(|comp| !line.comps.contains(comp));
+            let (others, common): (Vec<String>, Vec<String>) =
+                comps.iter().cloned().partition(|comp| !line.comps.contains(comp));
             let same = others.is_empty() && line.comps.iter().all(|comp| comps.contains(comp));
             if !same && common.is_empty() {
                 return true;

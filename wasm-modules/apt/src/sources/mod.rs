@@ -257,14 +257,19 @@ mod tests {
 
     #[test]
     fn brackets_hold_together() {
-        assert_eq!(split("deb [arch=amd64 signed-by=/k]  http://x ./ "), ["deb", "[arch=amd64 signed-by=/k]", "http://x", "./"]);
+        assert_eq!(
+            split("deb [arch=amd64 signed-by=/k]  http://x ./ "),
+            ["deb", "[arch=amd64 signed-by=/k]", "http://x", "./"]
+        );
         assert_eq!(split("  "), Vec::<String>::new());
     }
 
     #[test]
     fn both_forms_are_described_alike() {
-        let line = Entry::Line(Line::read("deb [arch=amd64 signed-by=/k.gpg] http://x stable main", "/f.list").unwrap());
-        let text = "Types: deb\nURIs: http://x\nSuites: stable\nComponents: main\nArchitectures: amd64\nSigned-By: /k.gpg\n";
+        let line =
+            Entry::Line(Line::read("deb [arch=amd64 signed-by=/k.gpg] http://x stable main", "/f.list").unwrap());
+        let text =
+            "Types: deb\nURIs: http://x\nSuites: stable\nComponents: main\nArchitectures: amd64\nSigned-By: /k.gpg\n";
         let stanza = Entry::Stanza(Stanza::read(text, "/f.list"));
         assert_eq!(line.described(), stanza.described());
         assert_eq!(line.described()[0].0, "http://x");

@@ -28,7 +28,9 @@ fn add_chunk(wanted: &mut Wanted, chunk: &Value, sources: bool) -> bool {
         Some(Value::List(items)) => {
             for item in items {
                 match item {
-                    Value::Dict(entries) => entries.iter().for_each(|(name, version)| add(wanted, &name.to_text(), version.clone())),
+                    Value::Dict(entries) => {
+                        entries.iter().for_each(|(name, version)| add(wanted, &name.to_text(), version.clone()))
+                    }
                     name => add(wanted, &name.to_text(), Value::None),
                 }
             }
@@ -56,7 +58,8 @@ fn set(chunk: &mut Value, key: &str, value: Option<Value>) {
 /// Merges into `low` those of the other chunks that do the same in the same way. Returns `low` and all the others, marked
 /// where they were merged.
 pub(super) fn merge(mut low: Value, chunks: Vec<Value>) -> Vec<Value> {
-    let same = |a: &Value, b: &Value, key: &str| a.get(key).unwrap_or(&Value::None) == b.get(key).unwrap_or(&Value::None);
+    let same =
+        |a: &Value, b: &Value, key: &str| a.get(key).unwrap_or(&Value::None) == b.get(key).unwrap_or(&Value::None);
     let known = low.get("fun").and_then(Value::text).is_some_and(|fun| MERGED.contains(&fun));
     let sources = low.get("sources").is_some();
     let mut wanted = Wanted::new();

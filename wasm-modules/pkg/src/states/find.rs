@@ -61,7 +61,8 @@ pub(super) fn targets(asked: &Asked) -> Result<Look> {
         return Ok(ended(false, format!("Invalidly formatted '{what}' parameter. See minion log.")));
     }
     let purge_desired = installed::all()?.purge_desired;
-    found.unpurge = found.desired.iter().map(|(name, _)| name.clone()).filter(|name| purge_desired.contains_key(name)).collect();
+    found.unpurge =
+        found.desired.iter().map(|(name, _)| name.clone()).filter(|name| purge_desired.contains_key(name)).collect();
     if !from_files {
         resolve_latest(asked, &mut found, &current)?;
     }
@@ -113,7 +114,8 @@ fn resolve_latest(asked: &Asked, found: &mut Found, current: &Versions) -> Resul
         return Ok(());
     }
     let valid = asked.keywords.get("cache_valid_time").cloned().unwrap_or_default();
-    let question = Question { refresh: asked.refresh, cache_valid_time: valid, ..Question::look(asked.fromrepo.clone()) };
+    let question =
+        Question { refresh: asked.refresh, cache_valid_time: valid, ..Question::look(asked.fromrepo.clone()) };
     let latest = available::latest(&names, &question)?;
     found.refreshed = asked.refresh;
     for (name, version) in found.desired.iter_mut().filter(|(_, version)| is_latest(version)) {
@@ -167,7 +169,9 @@ pub(super) fn with_version(name: &str, packages: &Packages) -> String {
 pub(super) fn would_install(targets: &Packages, current: &Value) -> Result<Value> {
     let has_version = |version: &Option<String>| version.as_deref().is_some_and(|version| !version.is_empty());
     let (exact, any): (Vec<_>, Vec<_>) = targets.iter().partition(|(_, version)| has_version(version));
-    let names = |list: &[&(String, Option<String>)]| list.iter().map(|(name, _)| with_version(name, targets)).collect::<Vec<_>>();
+    let names = |list: &[&(String, Option<String>)]| {
+        list.iter().map(|(name, _)| with_version(name, targets)).collect::<Vec<_>>()
+    };
     let (exact, any) = (names(&exact), names(&any));
     let mut versions = Value::Dict(Vec::new());
     let mut add = |name: &str, version: &str| versions.update(&Value::dict([(name, version.into())]), false);
@@ -177,7 +181,10 @@ pub(super) fn would_install(targets: &Packages, current: &Value) -> Result<Value
     }
     // Where no versions are asked for, Salt looks at all that there is, the newest first.
     let listed = available::repo_versions(if exact.is_empty() { &any } else { &exact })?;
-    listed.iter().filter_map(|(name, versions)| Some((name, versions.first()?))).for_each(|(name, first)| add(name, first));
+    listed
+        .iter()
+        .filter_map(|(name, versions)| Some((name, versions.first()?)))
+        .for_each(|(name, first)| add(name, first));
     let change = |name: &str| {
         let new = versions.get(name).filter(|version| version.truthy()).cloned().unwrap_or_else(|| "installed".into());
         Value::dict([("new", new), ("old", current.get(name).cloned().unwrap_or_else(|| "".into()))])

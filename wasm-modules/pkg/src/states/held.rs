@@ -45,7 +45,8 @@ impl Told {
 
     fn unhold(&mut self, name: String) -> Result<()> {
         let holdings = selections::unhold(&[name])?;
-        self.comments.extend(holdings.iter().map(|holding| holding.comment.clone()).filter(|comment| !comment.is_empty()));
+        self.comments
+            .extend(holdings.iter().map(|holding| holding.comment.clone()).filter(|comment| !comment.is_empty()));
         self.add(&holdings);
         Ok(())
     }
@@ -101,7 +102,8 @@ pub(super) fn unheld(name: &str, keywords: &Keywords) -> Result<StateResult> {
         }
         if is_dry_run() {
             // dpkg's holds have no versions, which Salt prints so.
-            let version = wanted.and_then(|(_, version)| version.as_ref()).map(|_| " (version = None)").unwrap_or_default();
+            let version =
+                wanted.and_then(|(_, version)| version.as_ref()).map(|_| " (version = None)").unwrap_or_default();
             told.comments.push(format!("The following package would be unheld: {lock}{version}"));
         } else {
             told.unhold(lock)?;

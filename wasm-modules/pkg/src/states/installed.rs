@@ -239,7 +239,8 @@ fn apply(asked: &Asked, found: Found) -> Result<StateResult> {
         let (old, new) = (text(&holding.changes, "old"), text(&holding.changes, "new"));
         let change = match changes.get(&holding.name).cloned() {
             Some(change) => {
-                let after = |was: String, now: &str| if was.is_empty() { now.to_owned() } else { format!("{was}\n{now}") };
+                let after =
+                    |was: String, now: &str| if was.is_empty() { now.to_owned() } else { format!("{was}\n{now}") };
                 let (new, old) = (after(text(&change, "new"), &new), after(text(&change, "old"), &old));
                 Value::dict([("new", new.into()), ("old", old.into())])
             }
@@ -253,7 +254,9 @@ fn apply(asked: &Asked, found: Found) -> Result<StateResult> {
             many => format!("{many} targeted packages were already installed"),
         });
     }
-    let of = |result: bool| held.iter().filter(move |holding| !holding.changes.truthy() && is_true(&holding.result.into()) == result);
+    let of = |result: bool| {
+        held.iter().filter(move |holding| !holding.changes.truthy() && is_true(&holding.result.into()) == result)
+    };
     comments.extend(of(true).map(|holding| holding.comment.clone()));
     let mut result = true;
     if !failed.is_empty() {

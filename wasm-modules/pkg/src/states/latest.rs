@@ -80,7 +80,8 @@ pub(super) fn run(name: &str, keywords: &Keywords) -> Result<StateResult> {
             0 => (),
             many if many > MANY => comments.push(format!("{many} packages are already up-to-date")),
             _ => {
-                let each: Vec<String> = in_order.iter().map(|name| format!("{name} ({})", of(&current, name))).collect();
+                let each: Vec<String> =
+                    in_order.iter().map(|name| format!("{name} ({})", of(&current, name))).collect();
                 comments.push(format!("The following packages are already up-to-date: {}", joined(&each)));
             }
         }

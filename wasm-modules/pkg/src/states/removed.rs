@@ -70,7 +70,10 @@ pub(super) fn run(action: Action, name: &str, keywords: &Keywords) -> Result<Sta
     if is_dry_run() {
         let change = || Value::dict([("new", done.clone().into()), ("old", "".into())]);
         let changes = Value::Dict(targets.iter().map(|name| (name.clone().into(), change())).collect());
-        return Ok(StateResult::would(format!("The following packages will be {done}: {}.", joined(&targets)), changes));
+        return Ok(StateResult::would(
+            format!("The following packages will be {done}: {}.", joined(&targets)),
+            changes,
+        ));
     }
     let pkgs = keywords.get("pkgs").cloned().unwrap_or_default();
     let changes = match removal::uninstall(action, Some(name), &pkgs) {

@@ -1,9 +1,9 @@
 //! Searches the content of a file.
 
-use brine_guest::{Value, fnmatch, fs};
+use brine_guest::{Value, fnmatch};
 
-use crate::lines;
-use crate::pattern::{self, Flags};
+use crate::look::pattern::{self, Flags};
+use crate::look::{fs, lines};
 
 /// Upper bound on the bytes of a file that is searched as a whole.
 const MAX_WHOLE: usize = 16 * 1024 * 1024;

@@ -1,10 +1,10 @@
 //! The metadata of a file.
 
-use brine_guest::fs::{FileStat, Kind};
 use brine_guest::host::metadata;
-use brine_guest::{Value, fs, path};
+use brine_guest::{Value, path};
 
-use crate::hash;
+use crate::look::fs::{FileStat, Kind};
+use crate::look::{fs, hash};
 
 /// The metadata of a path, or of a dangling link itself.
 pub(crate) fn of(path: &str, follow: bool) -> Result<FileStat, String> {

@@ -2,13 +2,13 @@
 
 use std::cmp::Ordering;
 
-use brine_guest::fs::{FileStat, Kind};
 use brine_guest::host::metadata;
-use brine_guest::{Value, fs, path};
+use brine_guest::{Value, path};
 use regex_lite::Regex;
 
-use crate::pattern::{self, Flags};
-use crate::{hash, lines, text};
+use crate::look::fs::{FileStat, Kind};
+use crate::look::pattern::{self, Flags};
+use crate::look::{fs, hash, lines, text};
 
 /// Upper bound on the paths of a result.
 const MAX_FOUND: usize = 200_000;

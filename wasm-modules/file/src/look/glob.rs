@@ -1,6 +1,8 @@
 //! Expands globs over paths like Python's `glob.glob`.
 
-use brine_guest::{fnmatch, fs, path};
+use brine_guest::{fnmatch, path};
+
+use crate::look::fs;
 
 /// Upper bound on the matches of a glob.
 const MAX_MATCHES: usize = 100_000;

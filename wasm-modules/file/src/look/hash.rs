@@ -1,7 +1,8 @@
 //! Hashes of files.
 
-use brine_guest::fs;
 use brine_guest::hash::{Hash, KINDS};
+
+use crate::look::fs;
 
 /// The hash of a file in hex.
 pub(crate) fn of(path: &str, form: &str) -> Result<String, String> {

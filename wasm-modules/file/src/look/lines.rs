@@ -1,6 +1,6 @@
 //! Reads a file by lines or by parts.
 
-use brine_guest::fs;
+use crate::look::fs;
 
 /// Upper bound on the bytes of a line; a longer line is an error.
 const MAX_LINE: usize = 8 * 1024 * 1024;

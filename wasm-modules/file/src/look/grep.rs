@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 
-use brine_guest::{Value, fs, path};
+use brine_guest::{Value, path};
 use regex_lite::Regex;
 
-use crate::pattern::{self, Flags};
-use crate::{glob, lines};
+use crate::look::pattern::{self, Flags};
+use crate::look::{fs, glob, lines};
 
 /// Upper bound on the bytes of the output; the minion's bound on a job's return is lower.
 const MAX_OUTPUT: usize = 16 * 1024 * 1024;

@@ -1,0 +1,75 @@
+//! The arguments of states.
+
+use brine_guest::{Data, Value};
+
+use crate::change::mode;
+use crate::change::owner::Wanted;
+
+/// The keywords of a state. One that is None counts as not given.
+pub(crate) struct Arguments(Vec<(Value, Value)>);
+
+impl Arguments {
+    pub(crate) fn new(kwargs: &Data) -> Result<Self, String> {
+        match kwargs.value()? {
+            Value::Dict(entries) => Ok(Self(entries)),
+            _ => Err("the arguments are no dict".into()),
+        }
+    }
+
+    pub(crate) fn from(entries: Vec<(Value, Value)>) -> Self {
+        Self(entries)
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&Value> {
+        let found = self.0.iter().find(|(key, _)| key.text() == Some(name)).map(|(_, value)| value);
+        found.filter(|value| **value != Value::None)
+    }
+
+    pub(crate) fn value(&self, name: &str) -> Value {
+        self.get(name).cloned().unwrap_or_default()
+    }
+
+    pub(crate) fn set(&mut self, name: &str, value: Value) {
+        self.0.retain(|(key, _)| key.text() != Some(name));
+        self.0.push((name.into(), value));
+    }
+
+    /// Python's `str` of an argument.
+    pub(crate) fn text(&self, name: &str) -> Option<String> {
+        self.get(name).map(Value::to_text)
+    }
+
+    /// The same of one that counts as true.
+    pub(crate) fn named(&self, name: &str) -> Option<String> {
+        self.get(name).filter(|value| value.truthy()).map(Value::to_text)
+    }
+
+    pub(crate) fn flag(&self, name: &str, default: bool) -> bool {
+        self.get(name).map_or(default, Value::truthy)
+    }
+
+    /// A mode in Salt's form.
+    pub(crate) fn mode(&self, name: &str) -> Option<String> {
+        self.get(name).and_then(mode::normal)
+    }
+
+    /// A list, or one text as a list.
+    pub(crate) fn list(&self, name: &str) -> Vec<Value> {
+        match self.get(name) {
+            None => Vec::new(),
+            Some(Value::List(items)) => items.clone(),
+            Some(one) => vec![one.clone()],
+        }
+    }
+
+    /// `user` and `group`. As in Salt, `owner` is taken for `user`.
+    pub(crate) fn owner(&self) -> Wanted {
+        let user = self.get("user").filter(|user| user.truthy()).or_else(|| self.get("owner"));
+        Wanted { user: user.cloned().unwrap_or_default(), group: self.value("group") }
+    }
+
+    /// All keywords but some.
+    pub(crate) fn others(&self, known: &[&str]) -> impl Iterator<Item = &(Value, Value)> {
+        self.0.iter().filter(move |(key, _)| key.text().is_some_and(|key| !known.contains(&key)))
+    }
+}

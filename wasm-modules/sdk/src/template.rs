@@ -1,0 +1,164 @@
+//! Jinja templates as `file.managed` and its like render them: with grains, pillar, settings, functions, and imports from
+//! the master's files.
+//!
+//! Functions that only compute are answered here. Others are called by `brine:host/functions`, with the grants of their
+//! own modules.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use brine_render::functions::{self, Level, Surroundings};
+use brine_render::jinja::{self, CallError, ErrorKind, JinjaError, Limits, Settings, Source};
+use brine_render::{Dict, Key, Value};
+
+use crate::host::{self, config, files, grains, job, log, pillar};
+use crate::{Data, Result, wire};
+
+/// Bytes of a file that are read at once.
+const PIECE: u32 = 1 << 20;
+/// Upper bound on the bytes of a template: text that people write.
+const MAX_FILE: usize = 16 << 20;
+
+/// What templates of an environment see of this minion.
+pub struct Templates {
+    surroundings: Surroundings,
+    saltenv: String,
+    settings: Settings,
+    has: RefCell<HashMap<String, bool>>,
+}
+
+impl Templates {
+    /// Reads grains, pillar and settings.
+    ///
+    /// # Errors
+    /// One line, when the pillar cannot be read.
+    pub fn new(saltenv: &str) -> Result<Self> {
+        let job = job::current();
+        let opts = wire::dict(&config::items())?;
+        let grains = wire::dict(&grains::items())?;
+        let pillar = wire::dict(&pillar::items()?)?;
+        opts.set("id", job.minion_id.as_str().into());
+        opts.set("test", job.test.into());
+        opts.set("__cli", if job.jid == "req" { "salt-call" } else { "salt-minion" }.into());
+        opts.set("saltenv", saltenv.into());
+        opts.set("grains", Value::Dict(grains.clone()));
+        opts.set("pillar", Value::Dict(pillar.clone()));
+        let flag = |name: &str| opts.get(name).is_some_and(|value| value.truthy());
+        let mut settings = Settings::default();
+        if let Some(Value::Dict(env)) = opts.get("jinja_env") {
+            for (name, value) in env.borrow().iter() {
+                settings.set(name.as_str().unwrap_or_default(), value);
+            }
+        }
+        settings.trim_blocks |= flag("jinja_trim_blocks");
+        settings.lstrip_blocks |= flag("jinja_lstrip_blocks");
+        let mut surroundings = Surroundings::new(job.minion_id.as_str(), grains, pillar, opts);
+        surroundings.log = Some(Rc::new(|level, text: &str| log::write(level_of(level), text)));
+        Ok(Self { surroundings, saltenv: saltenv.to_owned(), settings, has: RefCell::default() })
+    }
+
+    /// Renders a template. `names` are further variables, of which later ones count more.
+    ///
+    /// # Errors
+    /// The text of Salt's `SaltRenderError`.
+    pub fn render(&self, text: &str, names: &[(String, Data)]) -> Result<String> {
+        let context = Dict::default();
+        context.set("salt", jinja::functions());
+        context.set("grains", Value::Dict(self.surroundings.grains.clone()));
+        context.set("pillar", Value::Dict(self.surroundings.pillar.clone()));
+        context.set("opts", Value::Dict(self.surroundings.opts.clone()));
+        context.set("saltenv", self.saltenv.as_str().into());
+        for (name, value) in names {
+            context.set(name, wire::value(value)?);
+        }
+        // As Python reads files of text.
+        let text = text.replace("\r\n", "\n").replace('\r', "\n");
+        jinja::render(&text, &context, self, &self.settings, &Limits::default()).map_err(|error| said(&error))
+    }
+}
+
+/// Reads a file of the master's, of at most 16 MiB; none if there is no such file.
+///
+/// # Errors
+/// One line, when it is larger, not granted, or cannot be read.
+pub fn load(path: &str, saltenv: &str) -> Result<Option<Vec<u8>>> {
+    if path.split('/').any(|part| matches!(part, "" | "." | "..")) {
+        return Ok(None);
+    }
+    let mut data = Vec::new();
+    loop {
+        let Some(piece) = files::read(path, saltenv, data.len() as u64, PIECE)? else {
+            return if data.is_empty() { Ok(None) } else { Err(format!("{path} went while it was read")) };
+        };
+        data.extend_from_slice(&piece);
+        if data.len() > MAX_FILE {
+            return Err(format!("{path} has more than {MAX_FILE} bytes"));
+        }
+        if piece.len() < PIECE as usize {
+            return Ok(Some(data));
+        }
+    }
+}
+
+impl jinja::Host for Templates {
+    fn load(&self, path: &str) -> core::result::Result<Option<Source>, String> {
+        let Some(data) = load(path, &self.saltenv)? else { return Ok(None) };
+        let text = String::from_utf8(data).map_err(|error| {
+            let at = error.utf8_error().valid_up_to();
+            format!("'utf-8' codec can't decode byte 0x{:02x} in position {at}", error.as_bytes()[at])
+        })?;
+        Ok(Some(Source { path: format!("salt://{path}"), text }))
+    }
+
+    fn has_function(&self, name: &str) -> bool {
+        if functions::known(name) {
+            return true;
+        }
+        if let Some(has) = self.has.borrow().get(name) {
+            return *has;
+        }
+        let found = call("sys.list_functions", &[name.into()], &[]);
+        let has = found.is_ok_and(|found| found.truthy());
+        self.has.borrow_mut().insert(name.to_owned(), has);
+        has
+    }
+
+    fn call(
+        &self,
+        name: &str,
+        positional: Vec<Value>,
+        keyword: Vec<(Rc<str>, Value)>,
+    ) -> core::result::Result<Value, CallError> {
+        if functions::known(name)
+            && let Some(answer) = functions::call(&self.surroundings, name, positional.clone(), keyword.clone())
+        {
+            return answer;
+        }
+        call(name, &positional, &keyword).map_err(CallError::refused)
+    }
+}
+
+fn call(name: &str, positional: &[Value], keyword: &[(Rc<str>, Value)]) -> Result<Value> {
+    let args = positional.iter().map(wire::data).collect::<Result<Vec<_>>>()?;
+    let keyword = keyword.iter().map(|(name, value)| (Key::from(&**name), value.clone()));
+    wire::value(&host::functions::call(name, &args, &wire::data(&Value::dict(keyword))?)?)
+}
+
+/// Salt's text of a template's error. Where Python has an exception of its own, Salt adds its traceback, which is not
+/// here.
+fn said(error: &JinjaError) -> String {
+    match error.kind {
+        ErrorKind::Limit => format!("{error} (the template takes too much)"),
+        _ => error.to_string(),
+    }
+}
+
+fn level_of(level: Level) -> log::Level {
+    match level {
+        Level::Debug => log::Level::Debug,
+        Level::Info => log::Level::Info,
+        Level::Warning => log::Level::Warning,
+        Level::Error | Level::Critical => log::Level::Error,
+    }
+}
