@@ -1,7 +1,8 @@
 # Makes this root's packages known: a repository of small ones in the folder /srv/packages, and no other source.
 set -eu
 rm -rf /etc/apt/sources.list /etc/apt/sources.list.d /etc/apt/preferences.d/* /var/lib/apt/lists
-mkdir -p /etc/apt/sources.list.d /var/lib/apt/lists/partial /srv/packages /srv/other /srv/build
+mkdir -p /etc/apt/sources.list.d /var/lib/apt/lists/partial /srv/packages /srv/other /srv/keyed /srv/text /srv/build
+touch /srv/keyed/Packages /srv/text/Packages
 cd /srv/build
 
 # NAME VERSION FOLDER [FIELD…]: a package with a file of its own and a configuration file.
@@ -31,5 +32,22 @@ package brine-b 1:1.0-1 /srv/packages 'Depends: brine-a'
 package brine-c 0.9~rc1 /srv/packages
 package brine-bad 1.0 /srv/packages
 package brine-file 3.0 /srv/other
+# No key, but what a key in text looks like.
+printf -- '-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nMTIzNDU2Nzg5\n=Ic8C\n-----END PGP PUBLIC KEY BLOCK-----\n' > /etc/apt/brine.asc
+cp /etc/apt/brine.asc /etc/apt/brine.gpg
+# What the package debconf-utils has.
+cat > /usr/bin/debconf-get-selections << 'END'
+#!/usr/bin/perl
+use Debconf::Db;
+use Debconf::Question;
+Debconf::Db->load;
+my $questions = Debconf::Question->iterator;
+while (my $question = $questions->iterate) {
+  my $type = $question->type;
+  next if !length $type || $type eq 'text' || $type eq 'title';
+  print "$_\t", $question->name, "\t$type\t", $question->value, "\n" for split ', ', $question->owners;
+}
+END
+chmod 755 /usr/bin/debconf-get-selections
 echo 'deb [trusted=yes] file:/srv/packages ./' > /etc/apt/sources.list.d/packages.list
 apt-get -q update > /dev/null

@@ -122,7 +122,8 @@ fn packages_are_installed_as_salt_does() {
     }
     assert!(wrong.is_empty(), "{} answers differ:\n{}", wrong.len(), wrong.join("\n"));
     let there = "dpkg-query -W -f '${Package} ${Version} ${Status}\\n' 'brine-*'; dpkg --get-selections 'brine-*'; \
-                 cd /etc; grep -r . apt/sources.list* brine-*";
+                 cd /etc; grep -r . apt/sources.list* brine-* | sort; \
+                 stat -c '%n %a %U %s' apt/keyrings/*; cksum apt/keyrings/*";
     assert_eq!(ours.shell(there), theirs.shell(there));
 }
 
@@ -132,5 +133,5 @@ fn read(line: &str) -> Value {
 
 /// The files of the host that were written, with their times, without the minion's own.
 fn snapshot(root: &ThrowawayRoot) -> String {
-    root.shell("cd /run/changed && find etc usr var srv run -type f -printf '%p %s %T@\\n' 2>/dev/null | sort || true")
+    root.shell("cd /run/changed && find etc usr var srv -type f -printf '%p %s %T@\\n' 2>/dev/null | sort || true")
 }
