@@ -16,6 +16,7 @@ mod copies;
 mod daemons;
 mod facts;
 mod failures;
+mod file_states;
 mod job_store;
 mod keys;
 mod modules;

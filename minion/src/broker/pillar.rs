@@ -26,7 +26,12 @@ impl Perform<PillarOp> for MinionBroker {
                 }
                 Wanted::for_job(config, pillarenv, saltenv, overrides)
             }
-            op => return look(&self.pillar.now(), granted, op),
+            op => {
+                return match self.runs.pillar(&caller.job.jid) {
+                    Some(of_run) => look(&of_run, granted, op),
+                    None => look(&self.pillar.now(), granted, op),
+                };
+            }
         };
         let fresh = self.refresh.pillar_for_job(wanted).await.map_err(|e| HostError::Failed(e.to_string()))?;
         Ok(visible(&fresh, granted).into_owned())

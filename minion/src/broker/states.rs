@@ -47,6 +47,10 @@ impl Perform<StatesOp> for MinionBroker {
                 Err(refused) => Err(HostError::Failed(refused.to_string())),
             },
             StatesOp::Settings => self.settings().await,
+            StatesOp::UsePillar { pillar } => {
+                run.use_pillar(Value::Map(decode(&pillar, "the pillar")?));
+                Ok(Value::Nil)
+            }
             StatesOp::Keep { tag, result } => {
                 let result = decode(&result, "the result")?;
                 run.keep(&tag, &Value::Map(result));

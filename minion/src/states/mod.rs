@@ -49,6 +49,8 @@ pub(crate) struct Run {
     journal: Mutex<Option<Journal>>,
     started: AsyncMutex<Started>,
     turns: Arc<Semaphore>,
+    /// What its states and functions see in place of the minion's pillar.
+    pillar: Mutex<Option<Arc<Value>>>,
 }
 
 #[derive(Default)]
@@ -90,9 +92,16 @@ impl Runs {
             journal: Mutex::new(journal),
             started: AsyncMutex::default(),
             turns: Arc::new(Semaphore::new(AT_ONCE)),
+            pillar: Mutex::default(),
         });
         runs.insert(jid.to_owned(), Arc::clone(&run));
         run
+    }
+
+    /// The pillar of a job's run, if the job has one.
+    pub(crate) fn pillar(&self, jid: &str) -> Option<Arc<Value>> {
+        let run = self.runs().get(jid).map(Arc::clone)?;
+        run.pillar.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Ends the run of a job, with all states that still run. If the function failed, the outcome becomes what its
@@ -135,6 +144,11 @@ impl Runs {
 }
 
 impl Run {
+    /// Takes the pillar of the run.
+    pub(crate) fn use_pillar(&self, pillar: Value) {
+        *self.pillar.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(pillar));
+    }
+
     /// Keeps a result. What cannot be kept is logged; the run goes on.
     pub(crate) fn keep(&self, tag: &str, result: &Value) {
         let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);

@@ -39,6 +39,11 @@ pub enum StatesOp {
     Call(FunctionsOp),
     /// Returns a map of `minion` and `master`.
     Settings,
+    /// Takes the pillar of the run, for all of its job. Returns nil.
+    UsePillar {
+        /// A MessagePack map.
+        pillar: ByteBuf,
+    },
     /// Keeps a result. Returns nil.
     Keep {
         /// The key in the return.
@@ -94,6 +99,7 @@ impl Operation for StatesOp {
             },
             Self::Call(call) => call.size(),
             Self::Wait { .. } | Self::Settings => Size::default(),
+            Self::UsePillar { pillar } => Size { content: pillar.len(), ..Size::default() },
             Self::Keep { tag, result } => Size { content: tag.len() + result.len(), ..Size::default() },
         }
     }
@@ -120,6 +126,7 @@ impl Operation for StatesOp {
             }
             // The broker checks the function's name, because a refusal is only an error for the run.
             Self::Call(_) | Self::Settings => {}
+            Self::UsePillar { pillar } => forms::size("the pillar", pillar.len(), forms::MAX_BULK)?,
             Self::Keep { tag, result } => {
                 forms::size("the tag", tag.len(), MAX_TEXT)?;
                 forms::size("the result", result.len(), forms::MAX_BULK)?;

@@ -1,6 +1,7 @@
 //! A Brine master drives Python salt-minions. Every command here is Brine's. A Python minion takes seconds to start, so
 //! each test starts one or two and runs all related checks with them.
 
+mod file_states;
 mod files;
 mod keys;
 mod lifetime;

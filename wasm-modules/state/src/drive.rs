@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use brine_guest::host::states::{self, Chunk};
 use brine_guest::host::{modules, progress};
-use brine_render::{Dict, Value};
+use brine_render::{Dict, Key, Value};
 use brine_states::run::{Answer, Call, Check, Event, Finished, Refresh, Run, Step};
 
 use crate::arguments::text;
@@ -34,15 +34,22 @@ pub(crate) struct Drive<'a> {
     kept: usize,
     called: bool,
     number: u32,
+    /// State module, id, name and function of all chunks.
+    chunks: Vec<[String; 4]>,
 }
 
 impl<'a> Drive<'a> {
     pub(crate) fn new(session: &'a Session, clock: Clock) -> Self {
-        Self { session, clock, parallel: Parallel::default(), kept: 0, called: false, number: 0 }
+        Self { session, clock, parallel: Parallel::default(), kept: 0, called: false, number: 0, chunks: Vec::new() }
     }
 
     /// Runs to the end. An error ends the run; the host has the results so far.
     pub(crate) fn run(&mut self, run: &mut Run<'_>) -> Result<Dict, String> {
+        // Templates of files see what those of SLS files saw.
+        states::use_pillar(&wire::data(&self.session.options.pillar)?)?;
+        let of = |low: &Dict, name: &str| low.get(name).map(|value| text(&value)).unwrap_or_default();
+        self.chunks =
+            run.chunks().iter().map(|low| ["state", "__id__", "name", "fun"].map(|key| of(low, key))).collect();
         loop {
             let step = run.next(&self.clock.time_of_day()).map_err(|fault| fault.to_string())?;
             self.keep(run)?;
@@ -103,7 +110,7 @@ impl<'a> Drive<'a> {
         Ok(Chunk {
             state: call.function.clone(),
             tag: call.tag.clone(),
-            arguments: wire::data(&call.arguments.clone().into())?,
+            arguments: wire::data(&self.arguments(&call.arguments).into())?,
             id: of("__id__").unwrap_or_default(),
             sls: of("__sls__").unwrap_or_default(),
             saltenv: of("saltenv").or_else(|| of("__env__")).unwrap_or_else(|| "base".into()),
@@ -111,6 +118,28 @@ impl<'a> Drive<'a> {
             changed: changed(call),
             test: call.test,
         })
+    }
+
+    /// The arguments of a state. One that takes `require` is told the names of the states there, with their functions,
+    /// because it cannot know what an id stands for: `file.directory` keeps what they manage.
+    fn arguments(&self, arguments: &Dict) -> Dict {
+        let Some(required) = arguments.get("require") else { return arguments.clone() };
+        let mut named = Vec::new();
+        for one in crate::arguments::items(&required) {
+            let Value::Dict(one) = &one else { continue };
+            for (module, id) in one.borrow().iter() {
+                let (module, id) = (module.as_str().unwrap_or_default(), text(id));
+                let chunks =
+                    self.chunks.iter().filter(|[state, of, name, _]| state == module && (*of == id || *name == id));
+                named.extend(chunks.map(|[_, _, name, fun]| {
+                    let entries = [(module, name.as_str()), ("fun", fun.as_str())];
+                    Value::dict(entries.map(|(key, value)| (Key::from(key), value.into())))
+                }));
+            }
+        }
+        let told: Dict = arguments.borrow().iter().map(|(key, value)| (key.clone(), value.clone())).collect();
+        told.set("require", Value::list(named));
+        told
     }
 
     /// Starts the parallel states whose time has come.

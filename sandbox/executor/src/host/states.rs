@@ -75,6 +75,12 @@ impl Host for Guest {
         }
     }
 
+    async fn use_pillar(&mut self, pillar: Data) -> wasmtime::Result<Result<(), String>> {
+        let pillar = ByteBuf::from(pillar.msgpack);
+        let taken = self.ask("states.use-pillar", HostOp::States(StatesOp::UsePillar { pillar })).await?;
+        Ok(taken.map(drop))
+    }
+
     async fn keep(&mut self, tag: String, result: Data) -> wasmtime::Result<()> {
         let result = ByteBuf::from(result.msgpack);
         self.ask_or_end("states.keep", HostOp::States(StatesOp::Keep { tag, result })).await?;

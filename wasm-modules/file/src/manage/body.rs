@@ -162,3 +162,17 @@ pub(crate) fn fetch(url: &str) -> Result<Vec<u8>, String> {
         status => Err(format!("Error: HTTP {status} reading {}", redacted(url))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_that_changes_after_it_was_hashed_is_refused() {
+        let body = Body::Bytes(b"new".to_vec());
+        let sum = |text: &[u8]| Sum { kind: "md5".into(), hex: hash(text, "md5").unwrap_or_default() };
+        assert_eq!(body.load_checked(&sum(b"new")).as_deref(), Ok(&b"new"[..]));
+        let why = body.load_checked(&sum(b"old")).unwrap_err();
+        assert!(why.starts_with("it changed while it was read: its md5 was "), "{why}");
+    }
+}

@@ -112,11 +112,13 @@ fn replace(mut wish: Wish, entry: &Entry, ret: &mut Ret) -> Result<(), String> {
                 return Ok(());
             }
         };
-        let text = match (is_link, wish.shown) {
-            (true, _) => "Replace symbolic link with regular file".into(),
-            (false, false) => "<show_changes=False>".into(),
-            (false, true) => got.body.diff(&wish.name, entry.size)?,
+        let text = match wish.shown {
+            false => "<show_changes=False>".into(),
+            // A link that is replaced is compared by what it leads to.
+            true => got.body.diff(&wish.name, entry.size)?,
         };
+        let replaced = "Replace symbolic link with regular file";
+        let text = if text.is_empty() && is_link { replaced.into() } else { text };
         let lacks = wish.permissions.lacks(entry);
         let bits = wish.permissions.mode.as_deref().and_then(mode::bits);
         if !text.is_empty() {
@@ -163,8 +165,8 @@ fn create(mut wish: Wish, ret: &mut Ret) -> Result<(), String> {
         let of_file = wish.permissions.mode.as_deref().map(mode::of_directories);
         directories::make(around, &wish.permissions.owner, wish.dir_mode.as_deref().or(of_file.as_deref()))?;
     }
-    // Salt makes a file of contents, and an empty one, private before it gets a mode that was said.
-    let is_private = !is_from_source && wish.permissions.mode.is_some();
+    // Salt makes a private file of a source; of contents, or an empty one, only before it gets a mode that was said.
+    let is_private = is_from_source || wish.permissions.mode.is_some();
     let wanted = wish.permissions.mode.get_or_insert_with(|| format!("{NEW:04o}")).clone();
     let got = match got {
         Some(got) => {

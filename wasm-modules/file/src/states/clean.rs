@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use brine_guest::changes;
+use brine_guest::changes::{self, Kind};
 use brine_guest::{Value, fnmatch, path};
 
 use super::Arguments;
@@ -11,35 +11,44 @@ use crate::look::pattern::{self, Flags};
 
 /// The paths that other states manage, named by `require`.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Kept(BTreeSet<String>);
+pub(crate) struct Kept {
+    paths: BTreeSet<String>,
+    /// Directories of which all is kept.
+    trees: Vec<String>,
+}
 
 impl Kept {
-    /// Of the items of `require`, the host's compiler makes `file: PATH` for states of files.
-    pub(crate) fn of(args: &Arguments) -> Self {
-        let mut kept = Self::default();
+    /// The items of `require` name the paths of states of files (`file: PATH`).
+    pub(crate) fn add_required(&mut self, args: &Arguments) -> Result<(), String> {
         for required in args.list("require") {
-            if let Some(named) = required.get("file").and_then(Value::text) {
-                kept.add(named);
+            let Some(named) = required.get("file").and_then(Value::text).filter(|named| named.starts_with('/')) else {
+                continue;
+            };
+            self.add(named);
+            if changes::is(named, Kind::Directory)? {
+                self.trees.push(named.to_owned());
             }
         }
-        kept
+        Ok(())
     }
 
     /// Keeps a path and the directories around it.
     pub(crate) fn add(&mut self, named: &str) {
         let mut at = path::normpath(named);
-        while at.starts_with('/') && at != "/" && self.0.insert(at.clone()) {
+        while at.starts_with('/') && at != "/" && self.paths.insert(at.clone()) {
             at = path::dirname(&at).to_owned();
         }
     }
 
-    /// Whether a path is kept: it, what is around it, or what a kept directory has in it.
-    fn has(&self, place: &str) -> bool {
-        self.0.contains(place)
+    /// Whether a path is kept. `top` is the directory that is cleaned; a tree that it is in keeps nothing there.
+    fn has(&self, place: &str, top: &str) -> bool {
+        let within = |tree: &String| path::below(top, tree).is_none() && path::below(place, tree).is_some();
+        self.paths.contains(place) || self.trees.iter().any(within)
     }
 }
 
-/// Removes what is below a directory and not kept. Returns the paths, in the order of a walk; with `dry`, only those.
+/// Removes what is below a directory and not kept. Returns the paths that were removed, each with all that was in it. With
+/// `dry`, nothing is removed, and all paths are returned, in the order in which Salt's dry run has them.
 pub(crate) fn remove(
     top: &str,
     levels: &[Level],
@@ -50,13 +59,17 @@ pub(crate) fn remove(
     let mut removed = Vec::new();
     let mut gone: Vec<String> = Vec::new();
     for level in levels {
-        for name in level.dirs.iter().chain(&level.files) {
+        let (first, second) = if dry { (&level.files, &level.dirs) } else { (&level.dirs, &level.files) };
+        for name in first.iter().chain(second) {
             let place = path::join(&level.path, name);
-            let below = path::below(&place, top).unwrap_or_default();
-            if kept.has(&place) || (exclude.is_some() && !is_chosen(&below, None, exclude)?) {
+            if gone.iter().any(|dir| path::below(&place, dir).is_some()) {
                 continue;
             }
-            if !dry && !gone.iter().any(|dir| path::below(&place, dir).is_some()) {
+            let below = path::below(&place, top).unwrap_or_default();
+            if kept.has(&place, top) || (exclude.is_some() && !is_chosen(&below, None, exclude)?) {
+                continue;
+            }
+            if !dry {
                 changes::remove(&place, true)?;
                 gone.push(place.clone());
             }
@@ -113,6 +126,10 @@ mod tests {
     fn what_is_kept_is_kept_with_the_directories_around_it() {
         let mut kept = Kept::default();
         kept.add("/a/b/c/");
-        assert!(kept.has("/a/b/c") && kept.has("/a/b") && kept.has("/a") && !kept.has("/a/b/c/d") && !kept.has("/x"));
+        kept.trees.push("/a/t".into());
+        let has = |place: &str| kept.has(place, "/a");
+        assert!(has("/a/b/c") && has("/a/b") && !has("/a/b/c/d") && !has("/x"));
+        assert!(has("/a/t/x") && !has("/a/tx"));
+        assert!(!kept.has("/a/t/x/y", "/a/t/x"));
     }
 }

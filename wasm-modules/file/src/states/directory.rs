@@ -49,12 +49,16 @@ impl Asked {
         }
     }
 
-    fn of(args: &Arguments) -> Self {
+    fn of(args: &Arguments) -> Result<Self, String> {
         let dir_mode = args.get("dir_mode").filter(|mode| mode.truthy()).or_else(|| args.get("mode"));
         let dir_mode = dir_mode.and_then(mode::normal);
         let file_mode = args.get("file_mode").filter(|mode| mode.truthy()).and_then(mode::normal);
+        let mut kept = Kept::default();
+        if args.flag("clean", false) {
+            kept.add_required(args)?;
+        }
         let depth = args.get("max_depth").and_then(|depth| depth.to_text().parse().ok());
-        Self {
+        Ok(Self {
             owner: args.owner(),
             file_mode: file_mode.or_else(|| dir_mode.clone()),
             dir_mode,
@@ -63,10 +67,10 @@ impl Asked {
             recurse: args.get("recurse").filter(|recurse| recurse.truthy()).cloned(),
             max_depth: depth,
             clean: args.flag("clean", false),
-            kept: Kept::of(args),
+            kept,
             exclude: args.get("exclude_pat").cloned(),
             children_only: args.flag("children_only", false),
-        }
+        })
     }
 
     fn of_directory(&self) -> Permissions {
@@ -128,7 +132,7 @@ pub(crate) fn directory(name: &str, args: &Arguments) -> Result<Ret, String> {
     if args.get("max_depth").is_some() && args.flag("clean", false) {
         return Ok(Ret::bad("Cannot specify both max_depth and clean"));
     }
-    let asked = Asked::of(args);
+    let asked = Asked::of(args)?;
     let dry = is_dry_run();
     if !name.starts_with('/') {
         let missing = asked.owner.missing(None).filter(|_| !dry);

@@ -56,7 +56,6 @@ pub(crate) fn symlink(name: &str, target: &str, args: &Arguments) -> Result<Ret,
         return Ok(Ret::bad("Must provide name to file.symlink"));
     }
     let force = args.flag("force", false);
-    let follow = args.flag("follow_symlinks", true);
     let there = if name.starts_with('/') { changes::look(name, false)? } else { None };
     let link = there.as_ref().filter(|entry| entry.kind == Kind::Symlink);
     let mut wanted = args.owner();
@@ -81,9 +80,8 @@ pub(crate) fn symlink(name: &str, target: &str, args: &Arguments) -> Result<Ret,
     if let Some(errors) = preflight(name, None, &wanted, link) {
         return Ok(Ret::bad(errors));
     }
-    // Something that is no link, or a link that leads somewhere; a link that leads nowhere is only a link.
-    let exists =
-        there.is_some() && link.is_none() || (link.is_some() && (!follow || changes::look(name, true)?.is_some()));
+    // Something that is no link. Where a link leads does not matter.
+    let exists = there.is_some() && link.is_none();
     let (user, group) = (wanted.user.to_text(), wanted.group.to_text());
     let mut checked = check_symlink(name, target, force, &wanted, link, exists);
     let around = path::dirname(name);

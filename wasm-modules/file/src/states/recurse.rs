@@ -83,7 +83,7 @@ pub(crate) fn recurse(name: &str, args: &Arguments) -> Result<Ret, String> {
         None => directories::make(name, &owner, dir_mode.as_deref())?,
     }
     let mut plan = plan(name, &roots, args)?;
-    let mut all = All { name, ret: Ret::new(), comments: BTreeMap::new(), clean: args.flag("clean", false), dry };
+    let mut all = All { name, ret: Ret::new(), comments: Vec::new(), clean: args.flag("clean", false), dry };
     for dir in &plan.dirs {
         if all.makes_room(dir, false, "Replaced file with a directory", true)? {
             let asked = Asked::plain(owner.clone(), dir_mode.clone(), true);
@@ -99,17 +99,13 @@ pub(crate) fn recurse(name: &str, args: &Arguments) -> Result<Ret, String> {
         }
     }
     if all.clean {
-        for named in args.list("require") {
-            if let Some(named) = named.get("file").and_then(Value::text) {
-                plan.kept.add(named);
-            }
-        }
+        plan.kept.add_required(args)?;
         let levels = directories::walk(name, None)?;
         let removed = clean::remove(name, &levels, &plan.kept, args.get("exclude_pat"), dry)?;
         if !removed.is_empty() {
             if dry {
                 all.ret.result = all.ret.result.filter(|result| !result);
-                all.comments.entry("removed".into()).or_default().extend(removed);
+                all.comments.push(("removed".into(), removed));
             } else {
                 all.ret.change("removed", removed);
             }
@@ -199,7 +195,8 @@ fn of_file(args: &Arguments, source: &str) -> Arguments {
 struct All<'a> {
     name: &'a str,
     ret: Ret,
-    comments: BTreeMap<String, Vec<String>>,
+    /// Of each path, in the order in which they came.
+    comments: Vec<(String, Vec<String>)>,
     clean: bool,
     dry: bool,
 }
@@ -210,7 +207,10 @@ impl All<'_> {
             self.ret.result = ret.result;
         }
         if ret.result != Some(true) && !ret.comment.is_empty() {
-            self.comments.entry(place.to_owned()).or_default().push(ret.comment);
+            match self.comments.iter_mut().find(|(known, _)| known == place) {
+                Some((_, lines)) => lines.push(ret.comment),
+                None => self.comments.push((place.to_owned(), vec![ret.comment])),
+            }
         }
         if !ret.changes.is_empty() {
             self.ret.change(place, Value::Dict(ret.changes));
