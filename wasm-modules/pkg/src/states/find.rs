@@ -6,7 +6,7 @@ use brine_apt::wanted::{How, fulfilled};
 use brine_guest::states::StateResult;
 use brine_guest::{Result, Value};
 
-use super::installed::Asked;
+use super::asked::Asked;
 use crate::available::{self, Question};
 use crate::host;
 use crate::installed;
@@ -46,8 +46,7 @@ pub(super) fn targets(asked: &Asked) -> Result<Look> {
     }
     let current = installed::current()?;
     let from_files = !asked.pkgs.truthy();
-    let mut found = Found::default();
-    found.desired = match from_files {
+    let desired = match from_files {
         false => arguments::packages(&asked.pkgs, str::to_owned)?,
         true => {
             let architecture = host::architecture();
@@ -56,6 +55,7 @@ pub(super) fn targets(asked: &Asked) -> Result<Look> {
             sources.into_iter().map(|(name, at)| (name, Some(at))).collect()
         }
     };
+    let mut found = Found { desired, ..Found::default() };
     if found.desired.is_empty() {
         let what = if from_files { "sources" } else { "pkgs" };
         return Ok(ended(false, format!("Invalidly formatted '{what}' parameter. See minion log.")));

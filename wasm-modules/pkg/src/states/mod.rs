@@ -1,10 +1,11 @@
 //! The states of the module. Results, comments and changes are Salt's.
 //!
-//! - [`installed`]: `installed`, with [`find`], which compares what is asked for with what there is
+//! - [`installed`]: `installed`, with its arguments, [`asked`], and [`find`], which compares what is asked for with what there is
 //! - [`aggregate`]: states that run as one
 //! - [`latest`], [`removed`], [`uptodate`], [`held`], [`downloaded`]: the others
 
 mod aggregate;
+mod asked;
 mod downloaded;
 mod find;
 mod held;
