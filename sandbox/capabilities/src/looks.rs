@@ -26,8 +26,8 @@ const STANDARD: &[(&str, &[&str])] = &[
             "/usr/bin/apt-cache -q -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache= -o APT::Default-Release=* policy -- **",
             "/usr/bin/apt-cache -q -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache= show -- **",
             "/usr/bin/apt-cache -q -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache= dump",
-            "/usr/bin/apt-get --just-print -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache= -o Debug::NoLocking=true upgrade",
-            "/usr/bin/apt-get --just-print -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache= -o Debug::NoLocking=true dist-upgrade",
+            "/usr/bin/apt-get --just-print -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache= -o Debug::NoLocking=true -o Dir::Log::Planner=/dev/null upgrade",
+            "/usr/bin/apt-get --just-print -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache= -o Debug::NoLocking=true -o Dir::Log::Planner=/dev/null dist-upgrade",
         ],
     ),
     (

@@ -201,7 +201,8 @@ pub(crate) fn upgradable(dist_upgrade: bool, fromrepo: Option<&str>) -> Result<V
     let mut argv: Vec<String> =
         ["apt-get", "--just-print"].iter().chain(no_caches()).map(|word| word.to_string()).collect();
     if is_dry_run() {
-        argv.extend(["-o", "Debug::NoLocking=true"].map(str::to_owned));
+        // It would log what it planned.
+        argv.extend(["-o", "Debug::NoLocking=true", "-o", "Dir::Log::Planner=/dev/null"].map(str::to_owned));
     }
     if let Some(repo) = fromrepo {
         argv.extend(["-o".to_owned(), format!("APT::Default-Release={repo}")]);
