@@ -6,6 +6,7 @@ mod api_clients;
 mod batches;
 mod grains;
 mod outputters;
+mod packages;
 mod python_clients;
 mod python_master;
 mod python_minion;

@@ -9,13 +9,26 @@ use crate::names::{MAX_NAME, glob};
 
 /// Command lines that standard modules come with. They grant nothing: the program still has to be granted.
 const STANDARD: &[(&str, &[&str])] = &[
+    ("debconf", &["/usr/bin/debconf-get-selections"]),
     ("group", ACCOUNTS),
     ("user", ACCOUNTS),
     ("shadow", ACCOUNTS),
     ("archive", ACCOUNTS),
     (
         "pkg",
-        &["/usr/bin/dpkg-query **", "/usr/bin/dpkg --print-architecture", "/usr/bin/dpkg --compare-versions * * *"],
+        &[
+            "/usr/bin/dpkg-query **",
+            "/usr/bin/dpkg --print-architecture",
+            "/usr/bin/dpkg --compare-versions * * *",
+            "/usr/bin/dpkg-deb --field * Package Version Architecture",
+            // Without files of their own: with these options, apt keeps what it knows in memory. After `--`, no word is an option.
+            "/usr/bin/apt-cache -q -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache= policy -- **",
+            "/usr/bin/apt-cache -q -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache= -o APT::Default-Release=* policy -- **",
+            "/usr/bin/apt-cache -q -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache= show -- **",
+            "/usr/bin/apt-cache -q -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache= dump",
+            "/usr/bin/apt-get --just-print -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache= -o Debug::NoLocking=true -o Dir::Log::Planner=/dev/null upgrade",
+            "/usr/bin/apt-get --just-print -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache= -o Debug::NoLocking=true -o Dir::Log::Planner=/dev/null dist-upgrade",
+        ],
     ),
     (
         "service",

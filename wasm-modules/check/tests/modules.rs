@@ -8,7 +8,7 @@ use wit_parser::{Function, Resolve, TypeDefKind, WorldItem, WorldKey};
 
 /// Every standard module with its permitted imports and its largest size. An import is a request for rights, so a new
 /// one is a decision, made here and in the sandbox's policy. Each module is read, compiled and mapped on every minion.
-const STANDARD: [(&str, &[&str], usize); 26] = [
+const STANDARD: [(&str, &[&str], usize); 29] = [
     (
         "archive",
         &[
@@ -51,6 +51,11 @@ const STANDARD: [(&str, &[&str], usize); 26] = [
         ],
         260_000,
     ),
+    (
+        "debconf",
+        &["brine:host/changes", "brine:host/files", "brine:host/job", "brine:host/log", "brine:host/process"],
+        115_000,
+    ),
     ("disk", &["brine:host/disks", "brine:host/log"], 60_000),
     (
         "file",
@@ -92,6 +97,24 @@ const STANDARD: [(&str, &[&str], usize); 26] = [
     ),
     ("module", &["brine:host/functions", "brine:host/job", "brine:host/log", "brine:host/modules"], 120_000),
     ("pillar", &["brine:host/config", "brine:host/log", "brine:host/pillar"], 140_000),
+    (
+        "pkg",
+        &[
+            "brine:host/changes",
+            "brine:host/files",
+            "brine:host/functions",
+            "brine:host/grains",
+            "brine:host/http",
+            "brine:host/job",
+            "brine:host/log",
+            "brine:host/process",
+            "wasi:clocks/monotonic-clock",
+            "wasi:clocks/wall-clock",
+            "wasi:io/poll",
+        ],
+        600_000,
+    ),
+    ("pkgrepo", &["brine:host/changes", "brine:host/functions", "brine:host/job", "brine:host/log"], 210_000),
     ("saltutil", &["brine:host/jobs", "brine:host/log", "brine:host/modules"], 95_000),
     ("sandbox", &["brine:host/log", "brine:host/policy"], 51_000),
     (
