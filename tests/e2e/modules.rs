@@ -33,7 +33,9 @@ fn sync_modules_tells_what_changed() {
     assert_eq!(
         modules,
         json!([
-            "archive", "cmd", "config", "cp", "debconf", "disk", "file", "grains", "group", "hello", "hosts", "ini", "mine", "pillar", "pkg", "pkgrepo", "saltutil", "sandbox", "service", "shadow", "ssh", "state", "sys", "sysctl", "test", "user",
+            "archive", "cmd", "config", "cp", "debconf", "disk", "file", "grains", "group", "hello", "hosts", "ini",
+            "mine", "pillar", "pkg", "pkgrepo", "saltutil", "sandbox", "service", "shadow", "ssh", "state", "sys",
+            "sysctl", "test", "user",
         ])
     );
 }

@@ -101,7 +101,35 @@ fn the_owner_sees_what_each_module_may_do() {
     }
     let list = master.json("web1", &["sandbox.list"]);
     for module in [
-            "archive", "cmd", "config", "cp", "debconf", "disk", "file", "grains", "group", "host", "hosts", "ini", "mine", "module", "pillar", "pkg", "pkgrepo", "saltutil", "sandbox", "service", "shadow", "ssh", "ssh_auth", "ssh_known_hosts", "state", "sys", "sysctl", "test", "user",
+        "archive",
+        "cmd",
+        "config",
+        "cp",
+        "debconf",
+        "disk",
+        "file",
+        "grains",
+        "group",
+        "host",
+        "hosts",
+        "ini",
+        "mine",
+        "module",
+        "pillar",
+        "pkg",
+        "pkgrepo",
+        "saltutil",
+        "sandbox",
+        "service",
+        "shadow",
+        "ssh",
+        "ssh_auth",
+        "ssh_known_hosts",
+        "state",
+        "sys",
+        "sysctl",
+        "test",
+        "user",
     ] {
         assert!(list.get(module).is_some(), "{module} in {list}");
     }
