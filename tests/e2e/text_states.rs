@@ -34,13 +34,17 @@ fn apply(minion: &Minion, states: &[(String, String, Map<String, Value>)], test:
     let test = format!("test={}", if test { "True" } else { "False" });
     let returned = minion.salt_call(&["--local", "--out=json", "state.high", &high, &test]).json();
     let results = returned["local"].as_object().unwrap_or_else(|| panic!("no results: {returned}"));
-    results.iter().map(|(tag, result)| (tag.split("_|-").nth(1).unwrap().to_owned(), result.clone())).collect()
+    results
+        .iter()
+        .map(|(tag, result)| (tag.split("_|-").nth(1).expect("what the test itself made").to_owned(), result.clone()))
+        .collect()
 }
 
 fn lay(cases: &[Value], root: &Path) {
     for case in cases {
         if let Some(content) = case["content"].as_str() {
-            std::fs::write(root.join(case["id"].as_str().unwrap()), content).unwrap();
+            std::fs::write(root.join(case["id"].as_str().expect("what the test itself made")), content)
+                .expect("what the test itself made");
         }
     }
 }
@@ -48,13 +52,17 @@ fn lay(cases: &[Value], root: &Path) {
 /// The files of a case: the ends of their names, with content and mode.
 fn files(root: &Path, id: &str) -> Value {
     let mut found = Map::new();
-    for entry in std::fs::read_dir(root).unwrap() {
-        let path = entry.unwrap().path();
-        let name = path.file_name().unwrap().to_str().unwrap();
+    for entry in std::fs::read_dir(root).expect("what the test itself made") {
+        let path = entry.expect("what the test itself made").path();
+        let name = path.file_name().expect("what the test itself made").to_str().expect("what the test itself made");
         let Some(end) = name.strip_prefix(id).filter(|end| end.is_empty() || end.starts_with('.')) else { continue };
         if path.is_file() {
-            let mode = format!("{:o}", path.metadata().unwrap().permissions().mode() & 0o7777);
-            found.insert(end.to_owned(), json!([std::fs::read_to_string(&path).unwrap(), mode]));
+            let mode =
+                format!("{:o}", path.metadata().expect("what the test itself made").permissions().mode() & 0o7777);
+            found.insert(
+                end.to_owned(),
+                json!([std::fs::read_to_string(&path).expect("what the test itself made"), mode]),
+            );
         }
     }
     Value::Object(found)
@@ -68,31 +76,33 @@ fn told(result: &Value, root: &Path) -> Value {
         None => comment.to_owned(),
     };
     let told = json!([result["result"], comment, result["changes"]]).to_string();
-    serde_json::from_str(&told.replace(root.to_str().unwrap(), "ROOT")).unwrap()
+    serde_json::from_str(&told.replace(root.to_str().expect("what the test itself made"), "ROOT"))
+        .expect("what the test itself made")
 }
 
 /// One run with test=True, after which every file is as it was, and one without.
 #[test]
 fn states_that_edit_text_do_as_stock_salt() {
-    let folder = tempfile::tempdir().unwrap();
-    let root = folder.path().canonicalize().unwrap();
+    let folder = tempfile::tempdir().expect("what the test itself made");
+    let root = folder.path().canonicalize().expect("what the test itself made");
     let minion = minion(&root);
-    let cases: Vec<Value> = serde_json::from_str(CASES).unwrap();
-    let answers: Map<String, Value> = serde_json::from_str(ANSWERS).unwrap();
+    let cases: Vec<Value> = serde_json::from_str(CASES).expect("what the test itself made");
+    let answers: Map<String, Value> = serde_json::from_str(ANSWERS).expect("what the test itself made");
     let states: Vec<_> = cases
         .iter()
         .map(|case| {
-            let id = case["id"].as_str().unwrap();
-            let arguments = case["args"].to_string().replace("ROOT", root.to_str().unwrap());
-            let mut arguments: Map<String, Value> = serde_json::from_str(&arguments).unwrap();
+            let id = case["id"].as_str().expect("what the test itself made");
+            let arguments = case["args"].to_string().replace("ROOT", root.to_str().expect("what the test itself made"));
+            let mut arguments: Map<String, Value> =
+                serde_json::from_str(&arguments).expect("what the test itself made");
             arguments.entry("name").or_insert_with(|| json!(root.join(id)));
-            (id.to_owned(), case["state"].as_str().unwrap().to_owned(), arguments)
+            (id.to_owned(), case["state"].as_str().expect("what the test itself made").to_owned(), arguments)
         })
         .collect();
     lay(&cases, &root);
     let dry = apply(&minion, &states, true);
     for case in &cases {
-        let id = case["id"].as_str().unwrap();
+        let id = case["id"].as_str().expect("what the test itself made");
         let expect = case["content"].as_str().map_or(json!({}), |content| json!({"": [content, "644"]}));
         assert_eq!(files(&root, id), expect, "{id} changed with test=True");
     }
@@ -127,28 +137,46 @@ fn states_of_hosts_and_keys_do_as_stock_salt() {
                   /home: rw, /root/.ssh: rw, /etc/ssh/keys: rw}\n";
     let minion = Minion::prepare(Kind::Brine, "web1", 1, config);
     let programs = Kind::Brine.program("salt-call");
-    let cases: Vec<Value> = serde_json::from_str(HOST).unwrap();
+    let cases: Vec<Value> = serde_json::from_str(HOST).expect("what the test itself made");
     let mut high = Map::new();
     for case in &cases {
-        let (module, function) = case["state"].as_str().unwrap().split_once('.').unwrap();
+        let (module, function) = case["state"]
+            .as_str()
+            .expect("what the test itself made")
+            .split_once('.')
+            .expect("what the test itself made");
         let mut state = vec![json!(function), json!({"order": high.len() + 1})];
-        state.extend(case["args"].as_object().unwrap().iter().map(|(name, value)| json!({name: value})));
-        high.insert(case["id"].as_str().unwrap().into(), json!({module: state, "__sls__": "cases", "__env__": "base"}));
+        state.extend(
+            case["args"]
+                .as_object()
+                .expect("what the test itself made")
+                .iter()
+                .map(|(name, value)| json!({name: value})),
+        );
+        high.insert(
+            case["id"].as_str().expect("what the test itself made").into(),
+            json!({module: state, "__sls__": "cases", "__env__": "base"}),
+        );
     }
     let high = Value::Object(high).to_string();
     for (part, test) in [("test", "test=True"), ("apply", "test=False")] {
-        let Some(root) = ThrowawayRoot::new(&[minion.folder.path(), programs.parent().unwrap()]) else { return };
+        let Some(root) =
+            ThrowawayRoot::new(&[minion.folder.path(), programs.parent().expect("what the test itself made")])
+        else {
+            return;
+        };
         root.shell(r"rm -rf /root/.ssh; printf '127.0.0.1\tlocalhost\n# own\n\n10.0.0.9 old # c\n' > /etc/hosts");
         let before = root.shell("cat /etc/hosts");
         let call = ["-c", &minion.conf(), "--local", "--out=json", "state.high", &high, test];
         let returned = root.run(&programs, &call).json();
         let results = returned["local"].as_object().unwrap_or_else(|| panic!("no results: {returned}"));
         for case in &cases {
-            let id = case["id"].as_str().unwrap();
-            let (_, result) = results.iter().find(|(tag, _)| tag.split("_|-").nth(1) == Some(id)).unwrap();
+            let id = case["id"].as_str().expect("what the test itself made");
+            let (_, result) =
+                results.iter().find(|(tag, _)| tag.split("_|-").nth(1) == Some(id)).expect("what the test itself made");
             let mut told = told(result, Path::new("ROOT"));
             let warnings = result.get("warnings").cloned().unwrap_or_else(|| json!([]));
-            told.as_array_mut().unwrap().push(warnings);
+            told.as_array_mut().expect("what the test itself made").push(warnings);
             assert_eq!(told, case[part], "{id}, {part}");
         }
         if part == "test" {
@@ -166,11 +194,11 @@ fn states_of_hosts_and_keys_do_as_stock_salt() {
 /// Text that earlier states leave for a file is in its block, and in the context of its template.
 #[test]
 fn accumulated_text_reaches_the_states_that_it_is_for() {
-    let folder = tempfile::tempdir().unwrap();
-    let root = folder.path().canonicalize().unwrap();
+    let folder = tempfile::tempdir().expect("what the test itself made");
+    let root = folder.path().canonicalize().expect("what the test itself made");
     let minion = minion(&root);
     let (block, managed) = (root.join("block"), root.join("managed"));
-    std::fs::write(&block, "#S\n#E\n").unwrap();
+    std::fs::write(&block, "#S\n#E\n").expect("what the test itself made");
     let state = |id: &str, state: &str, arguments: Value| match arguments {
         Value::Object(arguments) => (id.to_owned(), state.to_owned(), arguments),
         _ => panic!("no arguments"),
@@ -211,31 +239,34 @@ fn accumulated_text_reaches_the_states_that_it_is_for() {
     for (id, result) in &results {
         assert_eq!(result["result"], json!(true), "{id}: {result}");
     }
-    let said = |id: &str| results[id]["comment"].as_str().unwrap().to_owned();
+    let said = |id: &str| results[id]["comment"].as_str().expect("what the test itself made").to_owned();
     assert_eq!(said("one"), format!("Accumulator acc for file {} was charged by text", block.display()));
     assert_eq!(said("two"), "");
-    assert_eq!(std::fs::read_to_string(&block).unwrap(), "#S\na\nb\nc\n#E\n");
-    assert_eq!(std::fs::read_to_string(&managed).unwrap(), "x+y\n");
+    assert_eq!(std::fs::read_to_string(&block).expect("what the test itself made"), "#S\na\nb\nc\n#E\n");
+    assert_eq!(std::fs::read_to_string(&managed).expect("what the test itself made"), "x+y\n");
 }
 
 /// An expression that explodes, a file that is too large, a link out of the grant, bytes that are no text, arguments that
 /// are none: each is a failed result that says why, and changes nothing; the other states go on.
 #[test]
 fn input_that_means_harm_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let root = folder.path().canonicalize().unwrap().join("granted");
-    std::fs::create_dir(&root).unwrap();
+    let folder = tempfile::tempdir().expect("what the test itself made");
+    let root = folder.path().canonicalize().expect("what the test itself made").join("granted");
+    std::fs::create_dir(&root).expect("what the test itself made");
     let minion = minion(&root);
-    std::fs::write(root.join("a"), "a".repeat(64)).unwrap();
-    std::fs::write(root.join("many"), "a".repeat(1 << 16)).unwrap();
-    std::fs::write(root.join("latin1"), b"caf\xe9 x\n").unwrap();
+    std::fs::write(root.join("a"), "a".repeat(64)).expect("what the test itself made");
+    std::fs::write(root.join("many"), "a".repeat(1 << 16)).expect("what the test itself made");
+    std::fs::write(root.join("latin1"), b"caf\xe9 x\n").expect("what the test itself made");
     // A file of 100 MiB, without its blocks.
-    std::fs::File::create(root.join("large")).unwrap().set_len(100 << 20).unwrap();
+    std::fs::File::create(root.join("large"))
+        .expect("what the test itself made")
+        .set_len(100 << 20)
+        .expect("what the test itself made");
     let outside = folder.path().join("outside");
-    std::fs::write(&outside, "a = 1\n").unwrap();
-    symlink(&outside, root.join("link")).unwrap();
-    std::fs::write(root.join("b"), "a = 1\n").unwrap();
-    symlink(&outside, root.join("b.bak")).unwrap();
+    std::fs::write(&outside, "a = 1\n").expect("what the test itself made");
+    symlink(&outside, root.join("link")).expect("what the test itself made");
+    std::fs::write(root.join("b"), "a = 1\n").expect("what the test itself made");
+    symlink(&outside, root.join("b.bak")).expect("what the test itself made");
     let explodes = "(a|aa)+(?!a)b";
     let fail = [
         ("a", "file.replace", json!({"pattern": explodes, "repl": ""}), "Max limit for backtracking"),
@@ -282,8 +313,8 @@ fn input_that_means_harm_is_refused() {
     for (name, ..) in succeed {
         assert_eq!(results[name]["result"], json!(true), "{}", results[name]);
     }
-    assert_eq!(std::fs::read(root.join("latin1")).unwrap(), b"caf\xe9 y\n");
-    assert_eq!(std::fs::read_to_string(root.join("b.bak")).unwrap(), "a = 1\n");
-    assert_eq!(std::fs::read_to_string(root.join("b")).unwrap(), "b = 1\n");
-    assert_eq!(std::fs::read_to_string(&outside).unwrap(), "a = 1\n");
+    assert_eq!(std::fs::read(root.join("latin1")).expect("what the test itself made"), b"caf\xe9 y\n");
+    assert_eq!(std::fs::read_to_string(root.join("b.bak")).expect("what the test itself made"), "a = 1\n");
+    assert_eq!(std::fs::read_to_string(root.join("b")).expect("what the test itself made"), "b = 1\n");
+    assert_eq!(std::fs::read_to_string(&outside).expect("what the test itself made"), "a = 1\n");
 }

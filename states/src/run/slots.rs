@@ -44,8 +44,9 @@ impl Core<'_> {
         match value {
             Value::Str(text) => self.slot(&text).await,
             Value::List(items) => {
+                let items = items.borrow().clone();
                 let mut filled = Vec::new();
-                for item in items.borrow().clone() {
+                for item in items {
                     match Box::pin(self.filled(item, depth - 1)).await? {
                         Ok(item) => filled.push(item),
                         Err(why) => return Ok(Err(why)),
