@@ -81,7 +81,7 @@ fn asked(key: &str, value: &Value) -> String {
         || matches!(value, Value::Map(entries) if entries.is_empty());
     match key {
         _ if !empty => flow(value),
-        "filesystem" => "{/FOLDER: ro}".to_owned(),
+        "filesystem" | "changes" => "{/FOLDER: ro}".to_owned(),
         "process" => "[/PATH/OF/PROGRAM]".to_owned(),
         "network" => "[\"HOST:PORT\"]".to_owned(),
         _ => "[NAME]".to_owned(),

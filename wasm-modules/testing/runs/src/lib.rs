@@ -86,7 +86,7 @@ impl exports::states::Guest for Module {
         "x".repeat((mib as usize) << 20).into()
     }
 
-    fn joined(name: String, names: Option<Data>) -> Result<StateResult, String> {
+    fn joined(name: String, names: Option<Data>, _: Data) -> Result<StateResult, String> {
         let names = names.map(|names| names.value()).transpose()?.unwrap_or_else(|| vec![name].into());
         let changes = Value::dict([("names", names)]);
         Ok(StateResult { result: Some(true), comment: String::new(), changes: changes.into(), warnings: Vec::new() })
