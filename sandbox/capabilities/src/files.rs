@@ -4,6 +4,8 @@ use crate::prelude::*;
 
 pub(crate) const DECLARATION: Declaration = Declaration {
     standard: &[
+        ("debconf", Standard::Least),
+        ("pkg", Standard::Least),
         ("cmd", Standard::Least),
         ("archive", Standard::Least),
         ("cp", Standard::All),

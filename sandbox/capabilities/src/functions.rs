@@ -4,6 +4,8 @@ use crate::prelude::*;
 
 pub(crate) const DECLARATION: Declaration = Declaration {
     standard: &[
+        ("pkg", Standard::Least),
+        ("pkgrepo", Standard::Least),
         // `cmd.script` runs templates that were rendered; what they call runs with the grants of its own module.
         ("cmd", Standard::Names(&["file.apply_template_on_contents"])),
         // `mine` calls functions that its caller names and may call itself; each runs with the grants of its own

@@ -10,6 +10,9 @@ use crate::prelude::*;
 
 pub(crate) const DECLARATION: Declaration = Declaration {
     standard: &[
+        ("debconf", Standard::Least),
+        ("pkg", Standard::Least),
+        ("pkgrepo", Standard::Least),
         ("cmd", Standard::Least),
         ("archive", Standard::Least),
         ("group", Standard::Least),

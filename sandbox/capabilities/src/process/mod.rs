@@ -8,6 +8,8 @@ use crate::prelude::*;
 
 pub(crate) const DECLARATION: Declaration = Declaration {
     standard: &[
+        ("debconf", Standard::Least),
+        ("pkg", Standard::Least),
         ("archive", Standard::Least),
         ("group", Standard::Least),
         ("shadow", Standard::Least),
