@@ -72,8 +72,8 @@ mod tests {
     use crate::policy::Subject;
     use crate::testing::{name, policy, sha};
 
-    const PROFILE: &str = "modules: {pkg: {process: [/bin/dpkg]}, pkg.states: {process: [/bin/apt], changes: {/etc: rw}, limits: {wall: 5m}}, \
-                           pkg.states.held: {process: [/bin/held]}, pkg.list: {process: [/bin/list]}}";
+    const PROFILE: &str = "modules: {app: {process: [/bin/dpkg]}, app.states: {process: [/bin/apt], changes: {/etc: rw}, limits: {wall: 5m}}, \
+                           app.states.held: {process: [/bin/held]}, app.list: {process: [/bin/list]}}";
 
     fn with_profile(config: &str) -> Policy {
         let profiles = vec![Profile { name: "p", rules: policy(PROFILE).general }];
@@ -82,7 +82,7 @@ mod tests {
 
     /// What a function may run and change, or the refusal.
     fn may(policy: &Policy, standard: bool, function: &str) -> String {
-        let module = name("pkg");
+        let module = name("app");
         let subject = Subject { name: &module, standard, sha256: sha(1), signers: &[] };
         let imports = ["brine:host/process@1.0.0".to_owned(), "brine:host/changes@1.0.0".to_owned()];
         let functions = ["states.installed", "states.held", "list", "other"];
@@ -111,11 +111,11 @@ mod tests {
             ("{}", "other", "/bin/dpkg; -"),
             // The owner's entry counts at each level, also where the profile's is about less.
             ("modules: {\"*\": {process: [/bin/mine]}}", "states.installed", "/bin/mine; /etc"),
-            ("modules: {pkg: {process: [/bin/mine]}}", "states.held", "/bin/mine; /etc"),
-            ("modules: {pkg.states.held: {process: [/bin/mine]}}", "states.held", "/bin/mine; /etc"),
-            ("modules: {pkg.states.held: {process: [/bin/mine]}}", "states.installed", "/bin/apt; /etc"),
+            ("modules: {app: {process: [/bin/mine]}}", "states.held", "/bin/mine; /etc"),
+            ("modules: {app.states.held: {process: [/bin/mine]}}", "states.held", "/bin/mine; /etc"),
+            ("modules: {app.states.held: {process: [/bin/mine]}}", "states.installed", "/bin/apt; /etc"),
             // A refusal takes away.
-            ("modules: {pkg.states: {changes: false}}", "states.installed", "/bin/apt; -"),
+            ("modules: {app.states: {changes: false}}", "states.installed", "/bin/apt; -"),
             ("modules: {\"*\": {process: false, changes: false}}", "states.installed", "-; -"),
         ] {
             assert_eq!(may(&with_profile(config), true, function), expect, "{config} {function}");
@@ -130,7 +130,7 @@ mod tests {
             assert_eq!(may(&with_profile("{}"), false, function), "-; -");
         }
         let limits = |standard| {
-            with_profile("{}").limits(&Limits::default(), &name("pkg"), standard, "states.held", None).wall_ms
+            with_profile("{}").limits(&Limits::default(), &name("app"), standard, "states.held", None).wall_ms
         };
         assert_eq!((limits(true), limits(false)), (300_000, 3_600_000));
     }
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn refusals_say_what_a_profile_grants() {
         let line = |policy: &Policy, function: &str| {
-            let module = name("pkg");
+            let module = name("app");
             let subject = Subject { name: &module, standard: true, sha256: sha(1), signers: &[] };
             let grant = brine_capabilities::Grant::Changes(Vec::new());
             let said = policy.explain(&subject, Some(function), None).sentence(Capability::Changes, grant);
@@ -146,19 +146,19 @@ mod tests {
         };
         let p = with_profile("{}");
         let instead = "; it takes the place of what the profile p grants";
-        assert_eq!(line(&p, "states.installed"), format!("pkg.states: {{changes: {{}}}}{instead}"));
+        assert_eq!(line(&p, "states.installed"), format!("app.states: {{changes: {{}}}}{instead}"));
         // A line for the whole module would take away what the profile grants to its states.
-        assert_eq!(line(&p, "other"), "pkg.other: {changes: {}}");
+        assert_eq!(line(&p, "other"), "app.other: {changes: {}}");
         let help = "; what all states of Brine's own modules need is granted by sandbox: profiles: [states]";
-        assert_eq!(line(&policy("{}"), "states.installed"), format!("pkg.states: {{changes: {{}}}}{help}"));
-        assert_eq!(line(&policy("{}"), "other"), "pkg: {changes: {}}");
+        assert_eq!(line(&policy("{}"), "states.installed"), format!("app.states: {{changes: {{}}}}{help}"));
+        assert_eq!(line(&policy("{}"), "other"), "app: {changes: {}}");
     }
 
     #[test]
     fn a_profile_tells_its_lines() {
-        let lines = with_profile("{}").profiles[0].lines(&name("pkg"));
+        let lines = with_profile("{}").profiles[0].lines(&name("app"));
         assert_eq!(lines.len(), 4);
-        assert_eq!(lines[0], "pkg: {process: [/bin/dpkg]}");
+        assert_eq!(lines[0], "app: {process: [/bin/dpkg]}");
         assert!(with_profile("{}").profiles[0].lines(&name("other")).is_empty());
     }
 }
