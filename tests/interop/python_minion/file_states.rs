@@ -10,7 +10,7 @@ use brine_tests::salt::{Kind, Master, Minion};
 use serde_json::{Value, json};
 
 /// What the minion adds to a result, and what depends on the time.
-const OF_THE_RUN: [&str; 5] = ["start_time", "duration", "__run_num__", "__sls__", "__id__"];
+const OF_THE_RUN: [&str; 6] = ["start_time", "duration", "__run_num__", "__sls__", "__id__", "plan"];
 
 /// What is at each path below a folder: kind and mode, owner, group, and content or target.
 type Tree = BTreeMap<String, (u32, u32, u32, Vec<u8>)>;
