@@ -18,7 +18,7 @@ impl Merged {
         self.get(key).is_some()
     }
 
-    fn get(&self, key: &str) -> Option<&Value> {
+    pub(crate) fn get(&self, key: &str) -> Option<&Value> {
         self.0.iter().find(|(known, _)| known.text() == Some(key)).map(|(_, value)| value)
     }
 }

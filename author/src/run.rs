@@ -148,12 +148,18 @@ async fn prepare(
     limits: Merged,
 ) -> Result<Local, Failure> {
     let mut package = cage::package()?;
-    if !grants.has(Capability::Functions.key()) {
+    let called = grants.get(Capability::Functions.key());
+    if called.is_none_or(|functions| !functions.truthy()) {
         // The module cannot call the standard modules, and each of them would have to be compiled.
         package.modules = dir.join("standard");
         std::fs::create_dir(&package.modules).map_err(|error| Failure::unwritable(&package.modules, error))?;
     }
-    let sandbox = map([("modules", map([(name.as_str(), grants.value())])), ("limits", limits.value())]);
+    let sandbox = map([
+        ("modules", map([(name.as_str(), grants.value())])),
+        ("limits", limits.value()),
+        // The file is what is to run, whatever has its name.
+        ("replace_standard", Value::Array(vec![name.as_str().into()])),
+    ]);
     let failed = |error: String| Failure::failed(format!("no sandbox for it: {error}"));
     let mut config = Config::from_yaml("", &dir.join("minion"), Role::Minion).map_err(|e| failed(e.to_string()))?;
     config.set("cachedir", dir.join("cache").to_string_lossy().into_owned());

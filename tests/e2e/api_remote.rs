@@ -516,6 +516,13 @@ fn a_master_that_hangs_is_away_within_a_second() {
     let stream = Stream::at(remote.port, &[key]);
     let master = there.master.daemon.as_ref().expect("it runs");
     master.signal(Signal::STOP);
+    // The signal is on its way for a moment, to each of its threads.
+    wait_for("the master to hang", || {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", master.pid())).ok()?;
+        let mut states =
+            threads.flatten().filter_map(|thread| std::fs::read_to_string(thread.path().join("stat")).ok());
+        states.all(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))).then_some(())
+    });
     let types = ("Content-Type", "application/json");
     let asked: Vec<_> = [remote.port, local]
         .into_iter()

@@ -183,9 +183,10 @@ async fn a_daemonised_program_ends_with_its_job() {
             for (end, code, timeout_ms) in
                 [("exit 3", Some(3), None), ("true", Some(0), None), ("sleep MARK; true", None, Some(600))]
             {
-                // Waits until the process exists, because one that has not started cannot be left behind. The pattern
-                // does not match the command itself.
-                let there = format!("until grep -qszx '{}' /proc/[0-9]*/cmdline; do :; done", mark.replace('.', "[.]"));
+                // Waits until `sleep` itself runs, because what has not left its session yet cannot be left behind. The
+                // pattern does not match the command itself; in a command line, a point stands for the zero byte.
+                let there =
+                    format!("until grep -qsa '^sleep.{}' /proc/[0-9]*/cmdline; do :; done", mark.replace('.', "[.]"));
                 let text = format!("{hide}; {there}; {end}").replace("MARK", &mark);
                 let asked = ProcessRun { timeout_ms, ..sh(&text) };
                 for grant in [ANY(), detach()] {
