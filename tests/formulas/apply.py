@@ -56,8 +56,7 @@ def lay_out(t, answers, case, formulas):
     dump('brine/master/master', {'root_dir': t + '/run-master', 'interface': '127.0.0.1', 'auto_accept': True, 'user': 'root',
                                  'publish_port': publish, 'ret_port': request, **files})
     dump('brine/conf/minion', {'id': 'web1', 'master': '127.0.0.1', 'master_port': request, 'publish_port': publish, 'root_dir': t + '/run-minion', 'grains': grains, 'user': 'root',
-                               'sandbox': {'profiles': ['states'], 'modules': {'file.states': {
-                                   'changes': {'/': 'rw+setid'}, 'files': 'any', 'pillar': 'any', 'functions': 'any', 'network': ['*:*']}}}})
+                               'sandbox': {'profiles': ['states']}})
 
 
 def side(t, name, calls, prepare):

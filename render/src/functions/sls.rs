@@ -4,7 +4,9 @@ use super::Answer;
 use super::call::{Call, Row};
 use crate::data::merge::{How, merge, update};
 use crate::data::{CallError, deep_copy};
+use crate::json;
 use crate::value::{Key, Value};
+use crate::yaml::{self, DumpOptions};
 
 pub(super) const DEFAULTS: &[Row] = &[
     Row::new("merge", "dest src merge_lists? in_place? convert_none?", defaults_merge),
@@ -17,6 +19,7 @@ pub(super) const SLSUTIL: &[Row] = &[
     Row::new("merge", "obj_a obj_b strategy? renderer? merge_lists?", slsutil_merge),
     Row::new("merge_all", "lst strategy? renderer? merge_lists?", merge_all),
     Row::new("boolstr", "value true? false?", boolstr),
+    Row::new("serialize", "serializer obj **", serialize),
 ];
 
 fn lists(call: &Call<'_>, default: bool) -> How {
@@ -109,4 +112,45 @@ fn boolstr(call: &Call<'_>) -> Answer {
     let is = call.need("value").truthy();
     let (name, default) = if is { ("true", "true") } else { ("false", "false") };
     Ok(call.get(name).cloned().unwrap_or_else(|| default.into()))
+}
+
+/// What `yaml` and `json` take of the keywords of Python's dumpers is done; other keywords, and other serializers, are errors.
+fn serialize(call: &Call<'_>) -> Answer {
+    let (serializer, obj) = (call.text("serializer", ""), call.need("obj"));
+    let number = |value: &Value| if let Value::Int(n) = value { i64::try_from(*n).ok() } else { None };
+    let strange = |name: &str| CallError::python(format!("{name} is no option of the serializer {serializer} here"));
+    match &*serializer {
+        "yaml" => {
+            let mut options = DumpOptions::default();
+            for (name, value) in &call.stars {
+                match (&**name, number(value)) {
+                    ("default_flow_style", _) => {
+                        options.default_flow_style = (!matches!(value, Value::None)).then(|| value.truthy());
+                    }
+                    ("allow_unicode", _) => options.allow_unicode = value.truthy(),
+                    ("sort_keys", _) => options.sort_keys = value.truthy(),
+                    ("indent", Some(indent)) => options.indent = indent,
+                    ("width", Some(width)) => options.width = width,
+                    _ => return Err(strange(name)),
+                }
+            }
+            let text = yaml::dump(&obj, &options).map_err(|error| CallError::python(error.to_string()))?;
+            let text = text.strip_suffix("\n...\n").or_else(|| text.strip_suffix('\n')).unwrap_or(&text);
+            Ok(text.into())
+        }
+        "json" => {
+            let mut options = json::DumpOptions { sort_keys: false, ascii: true, indent: None };
+            for (name, value) in &call.stars {
+                match (&**name, number(value)) {
+                    ("sort_keys", _) => options.sort_keys = value.truthy(),
+                    ("ensure_ascii", _) => options.ascii = value.truthy(),
+                    ("indent", Some(indent)) => options.indent = Some(usize::try_from(indent).unwrap_or(0).min(64)),
+                    ("indent", None) if matches!(value, Value::None) => {}
+                    _ => return Err(strange(name)),
+                }
+            }
+            json::dump(&obj, options).map(Value::from).map_err(CallError::python)
+        }
+        _ => Err(CallError::python(format!("the serializer {serializer} is not there; there are json and yaml"))),
+    }
 }

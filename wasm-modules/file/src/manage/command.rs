@@ -28,7 +28,8 @@ pub(crate) fn refused(
     Ok(judgement)
 }
 
-fn run(command: &str, place: &str) -> Result<Option<String>, String> {
+/// Runs a command with a path as its last argument. Returns the comment of a failed state if it fails.
+pub(crate) fn run(command: &str, place: &str) -> Result<Option<String>, String> {
     let args = [format!("{command} {place}").into()];
     let done = functions::call("cmd.run_all", &args, &Value::Dict(Vec::new()).into())?.value()?;
     if matches!(done.get("retcode"), Some(Value::Int(0))) {

@@ -28,9 +28,11 @@ mod texts;
 mod tidied;
 
 pub(crate) use arguments::{Arguments, given};
+use brine_guest::Value;
 use brine_guest::states::StateResult;
 
 use crate::exports::states::Guest;
+use crate::manage::command;
 pub(crate) use crate::ret::Ret;
 use crate::{Data, Module};
 
@@ -73,6 +75,16 @@ impl Guest for Module {
             arguments.set("check_cmd", check_cmd.value()?);
         }
         managed::managed(&name, &arguments).map(Into::into)
+    }
+
+    fn mod_run_check_cmd(cmd: String, filename: String, _: Data) -> Result<Data, String> {
+        Ok(match command::run(&cmd, &filename)? {
+            None => true.into(),
+            Some(comment) => {
+                let failed = [("comment", comment.into()), ("result", false.into()), ("skip_watch", true.into())];
+                Value::dict(failed).into()
+            }
+        })
     }
 
     fn missing(name: String, _: Data) -> Done {
