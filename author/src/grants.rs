@@ -14,10 +14,6 @@ impl Merged {
         Value::Map(self.0.clone())
     }
 
-    pub(crate) fn has(&self, key: &str) -> bool {
-        self.get(key).is_some()
-    }
-
     pub(crate) fn get(&self, key: &str) -> Option<&Value> {
         self.0.iter().find(|(known, _)| known.text() == Some(key)).map(|(_, value)| value)
     }
