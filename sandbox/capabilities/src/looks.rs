@@ -34,6 +34,7 @@ const STANDARD: &[(&str, &[&str])] = &[
             "/usr/bin/dig +short -x * @*",
         ],
     ),
+    ("kmod", &["/usr/bin/lsmod", "/usr/sbin/lsmod"]),
     ("locale", &["/usr/bin/locale -a", "/usr/bin/localectl status"]),
     (
         "pkg",

@@ -23,7 +23,7 @@ mod clock;
 mod zone;
 
 use brine_guest::Value;
-use brine_guest::changes::{self, Content, Put};
+use brine_guest::changes;
 use brine_guest::host::grains;
 use brine_guest::program::{self, Program};
 use brine_guest::states::{StateResult, is_dry_run, no_changes};
@@ -144,12 +144,7 @@ fn assign(path: &str, name: &str, value: &str) -> Result<(), String> {
         false => line.to_owned(),
     };
     let new: String = old.split_inclusive('\n').map(line).collect();
-    if new != old {
-        let mode = changes::look(path, true)?.map(|entry| entry.mode);
-        Put::new(&format!("{path}.bak")).follow(false).mode(mode).content(&Content::File(path.into()))?;
-        Put::new(path).instead_of(Some(old.as_bytes())).text(&new)?;
-    }
-    Ok(())
+    if new == old { Ok(()) } else { changes::edit(path, &old, &new) }
 }
 
 #[cfg(target_family = "wasm")]

@@ -14,6 +14,7 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         ("locale", Standard::Least),
         ("timezone", Standard::Least),
         ("alternatives", Standard::Least),
+        ("kmod", Standard::Least),
         ("pkg", Standard::Least),
         ("pkgrepo", Standard::Least),
         ("cmd", Standard::Least),

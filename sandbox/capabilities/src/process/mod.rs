@@ -14,6 +14,7 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         ("timezone", Standard::Least),
         ("alternatives", Standard::Least),
         ("dig", Standard::Least),
+        ("kmod", Standard::Least),
         ("pkg", Standard::Least),
         ("archive", Standard::Least),
         ("group", Standard::Least),
