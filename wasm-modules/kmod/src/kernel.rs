@@ -6,8 +6,6 @@ use brine_guest::host::grains;
 use brine_guest::program::{self, Output, Program};
 use brine_guest::{Value, changes, path};
 
-use crate::persistent;
-
 /// The folder of the kernels' modules.
 const MODULES: &str = "/usr/lib/modules";
 
@@ -40,7 +38,8 @@ impl Loaded {
     }
 }
 
-fn run(name: &str, words: &[&str]) -> Result<Output, String> {
+/// Runs a program of kmod.
+pub(crate) fn run(name: &str, words: &[&str]) -> Result<Output, String> {
     if !program::exists(name)? {
         return Err(format!("Command '{name}' cannot be found"));
     }
@@ -56,7 +55,8 @@ pub(crate) fn names() -> Result<Vec<String>, String> {
     Ok(set()?.into_iter().collect())
 }
 
-fn set() -> Result<BTreeSet<String>, String> {
+/// [`names`], as a set.
+pub(crate) fn set() -> Result<BTreeSet<String>, String> {
     Ok(loaded()?.into_iter().map(|module| module.name).collect())
 }
 
@@ -77,44 +77,6 @@ pub(crate) fn available() -> Result<Vec<String>, String> {
     Ok(all)
 }
 
-/// The words of a module and its parameters: `bonding mode=4`.
-fn words(module: &str) -> Result<Vec<&str>, String> {
-    let words: Vec<&str> = module.split_whitespace().collect();
-    match words.is_empty() || words.iter().any(|word| word.starts_with('-')) || module.contains(char::is_control) {
-        true => Err(format!("{module:?} is no module of the kernel")),
-        false => Ok(words),
-    }
-}
-
-/// Loads a module. The inner error says why it was not loaded.
-pub(crate) fn load(module: &str, persist: bool) -> Result<Result<Vec<String>, String>, String> {
-    let before = set()?;
-    let done = run("modprobe", &words(module)?)?;
-    if done.code != 0 {
-        return Ok(Err(format!("Error loading module {module}: {}", done.stderr)));
-    }
-    let mut new: BTreeSet<String> = set()?.difference(&before).cloned().collect();
-    if persist {
-        new.extend(persistent::add(module)?);
-    }
-    Ok(Ok(new.into_iter().collect()))
-}
-
-/// Removes a module. The inner error says why it was not removed.
-pub(crate) fn remove(module: &str, persist: bool, comment: bool) -> Result<Result<Vec<String>, String>, String> {
-    let before = set()?;
-    let done = run("rmmod", &words(module)?)?;
-    if done.code != 0 {
-        return Ok(Err(format!("Error removing module {module}: {}", done.stderr)));
-    }
-    let after = set()?;
-    let mut gone: BTreeSet<String> = before.difference(&after).cloned().collect();
-    if persist {
-        gone.extend(persistent::remove(module, comment)?);
-    }
-    Ok(Ok(gone.into_iter().collect()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -125,7 +87,5 @@ mod tests {
         let module = Loaded::read("nf_nat  49152  2 nft_chain_nat,xt_MASQUERADE").unwrap();
         assert_eq!((module.name.as_str(), module.users.as_str(), module.deps.len()), ("nf_nat", "2", 2));
         assert!(Loaded::read("loop 40960 0").unwrap().deps.is_empty());
-        assert_eq!(words("bonding mode=4"), Ok(vec!["bonding", "mode=4"]));
-        assert!(words("").is_err() && words("-r").is_err() && words("x -C /tmp/evil").is_err());
     }
 }

@@ -1,7 +1,7 @@
 //! The module `kmod`: modules of the kernel. The functions, the states and their documentation are in `wit/world.wit`.
 //!
 //! - [`kernel`]: what the kernel has and what is loaded · [`persistent`]: what is loaded at the start
-//! - [`states`]: the states
+//! - [`change`]: loads and removes · [`states`]: the states
 
 #![cfg_attr(not(target_family = "wasm"), allow(dead_code))]
 
@@ -19,6 +19,7 @@ wit_bindgen::generate!({
     generate_all,
 });
 
+mod change;
 mod kernel;
 mod persistent;
 mod states;
@@ -48,7 +49,7 @@ impl Guest for Module {
     }
 
     fn load(module: String, persist: Option<bool>) -> Result<Data, String> {
-        kernel::load(&module, persist == Some(true)).map(names_or_why)
+        change::load(&module, persist == Some(true)).map(names_or_why)
     }
 
     fn is_loaded(module: String) -> Result<bool, String> {
@@ -56,7 +57,7 @@ impl Guest for Module {
     }
 
     fn remove(module: String, persist: Option<bool>, comment: Option<bool>) -> Result<Data, String> {
-        kernel::remove(&module, persist == Some(true), comment != Some(false)).map(names_or_why)
+        change::remove(&module, persist == Some(true), comment != Some(false)).map(names_or_why)
     }
 }
 

@@ -4,7 +4,7 @@ use brine_guest::Value;
 use brine_guest::states::{StateResult, is_dry_run, no_changes};
 
 use crate::exports::states::Guest;
-use crate::{Data, Module, kernel, persistent};
+use crate::{Data, Module, change, kernel, persistent};
 
 /// The modules that a state is about.
 fn wanted(name: &str, mods: Option<Data>) -> Result<Vec<String>, String> {
@@ -102,7 +102,7 @@ impl Guest for Module {
             // Another one may have needed it.
             match done.changes.iter().any(|(known, _)| known.text() == Some(module)) {
                 true => done.yes.push(module),
-                false => done.take(module, "loaded", kernel::load(module, persist)?),
+                false => done.take(module, "loaded", change::load(module, persist)?),
             }
         }
         Ok(done.result(said, "Loaded", "load", unknown.is_empty()))
@@ -132,7 +132,7 @@ impl Guest for Module {
         }
         let mut done = Done::default();
         for module in there {
-            done.take(module, "removed", kernel::remove(module, persist, comment != Some(false))?);
+            done.take(module, "removed", change::remove(module, persist, comment != Some(false))?);
         }
         Ok(done.result(Vec::new(), "Removed", "remove", true))
     }
