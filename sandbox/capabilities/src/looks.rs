@@ -37,6 +37,18 @@ const STANDARD: &[(&str, &[&str])] = &[
     ("kmod", &["/usr/bin/lsmod", "/usr/sbin/lsmod"]),
     ("locale", &["/usr/bin/locale -a", "/usr/bin/localectl status"]),
     (
+        "mount",
+        &[
+            "/usr/bin/cat /proc/self/mountinfo",
+            "/usr/bin/cat /proc/swaps",
+            "/usr/bin/mount -l",
+            // Without the cache that it would write.
+            "/usr/sbin/blkid -c /dev/null",
+            "/usr/sbin/blkid -c /dev/null /*",
+            "/usr/sbin/blkid -c /dev/null -t *",
+        ],
+    ),
+    (
         "pkg",
         &[
             "/usr/bin/dpkg-query **",
