@@ -74,7 +74,7 @@ const STANDARD: [(&str, &[&str], usize); 36] = [
         &["brine:host/changes", "brine:host/files", "brine:host/job", "brine:host/log", "brine:host/process"],
         115_000,
     ),
-    ("dig", &["brine:host/log", "brine:host/process"], 110_000),
+    ("dig", &["brine:host/log", "brine:host/process"], 120_000),
     ("disk", &["brine:host/disks", "brine:host/log"], 60_000),
     (
         "file",
