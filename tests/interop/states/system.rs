@@ -139,31 +139,33 @@ best: {alternatives.auto: [{name: tool}]}
 gone: {alternatives.remove: [{name: tool}, {path: /opt/tools/one}]}
 never there: {alternatives.remove: [{name: no-tool}, {path: /opt/tools/one}]}
 "#;
-    let said = |text: &str, test: bool| -> Vec<(Value, String)> {
-        let states = side.apply(text, test);
-        let states = states.as_object().expect("states").values();
-        states.map(|state| (state["result"].clone(), state["comment"].as_str().expect("a text").to_owned())).collect()
-    };
     let before = side.written();
-    let dry = said(made, true);
-    assert_eq!(dry[0], (Value::Null, "Alternative will be set for tool to /opt/tools/one with priority 20".into()));
+    let dry = side.apply(made, true);
+    is(&dry, "one", Value::Null, "Alternative will be set for tool to /opt/tools/one with priority 20");
     assert_eq!(side.written(), before, "the dry run wrote");
-    let first = said(made, false);
-    assert_eq!(first[0], (json!(true), "Alternative for tool set to path /opt/tools/one with priority 20".into()));
-    let second = "Alternative /opt/tools/two for tool registered with priority 10 and not set to default";
-    assert_eq!(first[1], (json!(true), second.into()));
-    assert_eq!(first[2].0, json!(false));
-    assert!(first[2].1.starts_with("Alternative for tool not installed: update-alternatives: error"), "{first:?}");
-    let again = said(made, false);
-    assert_eq!(again[0], (json!(true), "Alternative /opt/tools/one for tool is already registered".into()));
-    let dry = said(changed, true);
-    assert_eq!(dry[0], (Value::Null, "Alternative for tool will be set to path /opt/tools/two".into()));
-    assert_eq!(dry[3], (Value::Null, "Alternative for tool will be removed".into()));
-    let done = said(changed, false);
-    assert_eq!(done[0], (json!(true), "Alternative for tool set to path /opt/tools/two".into()));
-    assert_eq!(done[1], (json!(false), "Alternative /opt/tools/three for tool doesn't exist".into()));
-    assert_eq!(done[2].0, json!(true));
-    assert_eq!(done[3], (json!(true), "Alternative for tool removed. Falling back to path /opt/tools/two".into()));
-    assert_eq!(done[4], (json!(false), "Alternative for no-tool doesn't exist".into()));
+    let first = side.apply(made, false);
+    is(&first, "one", json!(true), "Alternative for tool set to path /opt/tools/one with priority 20");
+    let registered = "Alternative /opt/tools/two for tool registered with priority 10 and not set to default";
+    is(&first, "two", json!(true), registered);
+    is(&first, "missing", json!(false), "Alternative for tool not installed: update-alternatives: error");
+    let again = side.apply(made, false);
+    is(&again, "one", json!(true), "Alternative /opt/tools/one for tool is already registered");
+    let dry = side.apply(changed, true);
+    is(&dry, "other", Value::Null, "Alternative for tool will be set to path /opt/tools/two");
+    is(&dry, "gone", Value::Null, "Alternative for tool will be removed");
+    let done = side.apply(changed, false);
+    is(&done, "other", json!(true), "Alternative for tool set to path /opt/tools/two");
+    is(&done, "none", json!(false), "Alternative /opt/tools/three for tool doesn't exist");
+    is(&done, "best", json!(true), "");
+    is(&done, "gone", json!(true), "Alternative for tool removed. Falling back to path /opt/tools/two");
+    is(&done, "never there", json!(false), "Alternative for no-tool doesn't exist");
     assert_eq!(side.root.shell("readlink /etc/alternatives/tool"), "/opt/tools/two\n");
+}
+
+/// Checks the result of the state with an id, and how its comment begins.
+fn is(states: &Value, id: &str, result: Value, comment: &str) {
+    let states = states.as_object().expect("states");
+    let (_, state) = states.iter().find(|(tag, _)| tag.contains(&format!("_|-{id}_|-"))).expect("the state");
+    assert_eq!(state["result"], result, "{id}: {state}");
+    assert!(state["comment"].as_str().is_some_and(|said| said.starts_with(comment)), "{id}: {state}");
 }
