@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use brine_protocol::config::settings;
+use brine_protocol::options;
 
 use crate::access::AccessOpts;
 use crate::audit::AuditOpts;
@@ -17,7 +18,6 @@ use crate::live_settings::LiveSettings;
 use crate::maintenance::MaintenanceOpts;
 use crate::mine::MineOpts;
 use crate::minion_data::MinionDataOpts;
-use crate::options::options;
 use crate::peer::PeerOpts;
 use crate::pillar::PillarOpts;
 use crate::ports::PortOpts;

@@ -9,10 +9,11 @@ use brine_protocol::config::{Config, Role};
 use brine_protocol::value::{Value as Wire, ValueExt as _, empty_map, map};
 use serde_json::{Value as Json, json};
 
-use super::compile::{self, Chosen, Compiled, Subject};
-use super::ext::{Fetch, Get};
-use super::opts::PillarOpts;
-use super::roots::Environments;
+use crate::STACK;
+use crate::compile::{self, Chosen, Compiled, Subject};
+use crate::ext::{Fetch, Get};
+use crate::opts::PillarOpts;
+use crate::roots::Environments;
 
 /// A master's folder.
 struct Tree {
@@ -69,7 +70,7 @@ impl Tree {
         // The stack of a worker.
         std::thread::scope(|scope| {
             let run = || compile::compile(subject, &opts, &envs, &Fetched(&self.fetched));
-            std::thread::Builder::new().stack_size(16 << 20).spawn_scoped(scope, run).unwrap().join().unwrap()
+            std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, run).unwrap().join().unwrap()
         })
     }
 
@@ -147,9 +148,9 @@ fn run_case(case: &Json) -> (String, Vec<String>) {
 #[test]
 fn pillars_are_stock_salts() {
     let wanted: BTreeSet<&str> =
-        include_str!("../../tests/data/pillar-differences.txt").lines().filter(|line| !line.starts_with('#')).collect();
+        include_str!("../tests/data/pillar-differences.txt").lines().filter(|line| !line.starts_with('#')).collect();
     let (mut all, mut differ, mut shown) = (0, BTreeSet::new(), String::new());
-    for line in include_str!("../../tests/data/pillar.jsonl").lines() {
+    for line in include_str!("../tests/data/pillar.jsonl").lines() {
         // Half a pair stands for a byte that is not UTF-8; here any such text is none.
         let is_binary = line.contains("\\udce9");
         let case: Json = serde_json::from_str(&line.replace("\\udce9", "\\u0000BINARY")).unwrap();
@@ -198,7 +199,7 @@ fn recorded_answers_are_stock_salts() {
         String::from_utf8(output.stdout).unwrap()
     };
     if oracle("version").starts_with("3008 ") {
-        assert!(oracle("cases") == include_str!("../../tests/data/pillar.jsonl"), "run `pillar_oracle.py cases` again");
+        assert!(oracle("cases") == include_str!("../tests/data/pillar.jsonl"), "run `pillar_oracle.py cases` again");
     }
 }
 

@@ -15,52 +15,54 @@ use brine_render::convert::ConvertLimits;
 use brine_render::{Dict, Key, Value, jinja};
 use indexmap::IndexMap;
 
-use super::ext;
-use super::failure::Failure;
-use super::opts::PillarOpts;
-use super::roots::{BASE, Env, Files};
-use super::sls::Sources;
-use super::template::Renderer;
-use super::top::{self, BadTop, Entry, Top};
+use crate::ext;
+use crate::failure::Failure;
+use crate::opts::PillarOpts;
+use crate::roots::{BASE, Env, Files};
+use crate::sls::Sources;
+use crate::template::Renderer;
+use crate::top::{self, BadTop, Entry, Top};
 
 /// Bound on the errors of one pillar.
-pub(super) const ERRORS_MAX: usize = 100;
+pub(crate) const ERRORS_MAX: usize = 100;
 /// Bound on the values of a pillar.
 const VALUES_MAX: usize = 1 << 20;
 
 /// What a pillar is compiled for. It does not print: grains and pillar are nobody else's.
 #[derive(Clone)]
-pub(crate) struct Subject {
+pub struct Subject {
     /// Proved by the channel.
-    pub(crate) id: MinionId,
+    pub id: MinionId,
     /// A map: what the minion says of itself.
-    pub(crate) grains: Wire,
-    pub(crate) saltenv: Option<String>,
-    pub(crate) pillarenv: Option<String>,
+    pub grains: Wire,
+    /// The environment of its files, if it names one.
+    pub saltenv: Option<String>,
+    /// The environment of its pillar, if it names one.
+    pub pillarenv: Option<String>,
     /// `pillar=` of a command line: a map.
-    pub(crate) given: Wire,
+    pub given: Wire,
 }
 
 /// What a compilation gives. It does not print.
-pub(crate) struct Compiled {
+pub struct Compiled {
     /// A map, with `_errors` if there are any.
-    pub(crate) pillar: Wire,
+    pub pillar: Wire,
     /// Whether it has no `_errors`.
-    pub(crate) is_whole: bool,
+    pub is_whole: bool,
     /// What went wrong, for the master's log: without values of the pillar.
-    pub(crate) causes: Vec<String>,
+    pub causes: Vec<String>,
     /// The targets, with their environments, by which the minion got pillar because of its grains.
-    pub(crate) by_grains: Vec<(String, String)>,
+    pub by_grains: Vec<(String, String)>,
 }
 
 /// What went wrong so far: what the minion is told, and what the log says.
 #[derive(Debug, Default, Clone)]
-pub(super) struct Problems {
+pub(crate) struct Problems {
     causes: Rc<RefCell<Vec<String>>>,
 }
 
 impl Problems {
-    pub(super) fn cause(&self, cause: impl Into<String>) {
+    pub(crate) fn cause(&self, cause: impl Into<String>) {
         let mut causes = self.causes.borrow_mut();
         if causes.len() < ERRORS_MAX {
             causes.push(cause.into());
@@ -70,13 +72,13 @@ impl Problems {
 
 /// The environments that count for a subject.
 #[derive(Debug, Clone)]
-pub(super) struct Chosen {
-    pub(super) saltenv: Option<String>,
-    pub(super) pillarenv: Option<String>,
+pub(crate) struct Chosen {
+    pub(crate) saltenv: Option<String>,
+    pub(crate) pillarenv: Option<String>,
 }
 
 impl Chosen {
-    pub(super) fn new(subject: &Subject, opts: &PillarOpts) -> Self {
+    pub(crate) fn new(subject: &Subject, opts: &PillarOpts) -> Self {
         let given = |env: &Option<String>| env.clone().filter(|env| !env.is_empty());
         let saltenv = given(&subject.saltenv);
         let own = if opts.pillarenv_from_saltenv { saltenv.clone() } else { given(&opts.pillarenv) };
@@ -84,13 +86,13 @@ impl Chosen {
     }
 
     /// The environment that `__env__` stands for.
-    pub(super) fn any(&self) -> &str {
+    pub(crate) fn any(&self) -> &str {
         self.pillarenv.as_deref().or(self.saltenv.as_deref()).unwrap_or(BASE)
     }
 }
 
 /// Compiles a pillar. `envs` are the environments for [`Chosen::any`].
-pub(super) fn compile(subject: &Subject, opts: &PillarOpts, envs: &[Arc<Env>], fetch: &dyn ext::Fetch) -> Compiled {
+pub(crate) fn compile(subject: &Subject, opts: &PillarOpts, envs: &[Arc<Env>], fetch: &dyn ext::Fetch) -> Compiled {
     let problems = Problems::default();
     let mut by_grains = Vec::new();
     let done = match Compiler::new(subject, opts, envs, &problems) {
@@ -115,7 +117,7 @@ pub(super) fn compile(subject: &Subject, opts: &PillarOpts, envs: &[Arc<Env>], f
 }
 
 /// The pillar of a minion whose pillar is not there.
-pub(crate) fn failed(id: &MinionId) -> Wire {
+pub fn failed(id: &MinionId) -> Wire {
     use brine_protocol::value::{list, map};
     map([("_errors", list([format!("The pillar of {id} cannot be compiled. Please see master log for details.")]))])
 }
@@ -396,7 +398,7 @@ impl<'a> Compiler<'a> {
 }
 
 /// The top file for a subject, as `pillar.show_top` shows it, or the errors that a minion would be told.
-pub(super) fn show_top(
+pub(crate) fn show_top(
     subject: &Subject,
     opts: &PillarOpts,
     envs: &[Arc<Env>],
@@ -418,4 +420,4 @@ pub(super) fn show_top(
 }
 
 /// Names of files by name, in one environment.
-pub(super) type Rendered = HashMap<String, Option<Value>>;
+pub(crate) type Rendered = HashMap<String, Option<Value>>;
