@@ -1,6 +1,7 @@
 //! Hashes of served files, computed once for each unchanged file.
 
 use std::collections::HashMap;
+use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -100,6 +101,19 @@ impl HashCache {
 
 fn digest<D: Digest>(found: &Found) -> Option<Arc<str>> {
     let mut digest = D::new();
-    crate::tree::read_through(&found.file, |piece| digest.update(piece)).ok()?;
+    read_through(&found.file, |piece| digest.update(piece)).ok()?;
     Some(hex::encode(digest.finalize()).into())
+}
+
+/// Reads a whole file in pieces.
+fn read_through(mut file: &std::fs::File, mut each: impl FnMut(&[u8])) -> std::io::Result<()> {
+    let mut buffer = vec![0; 128 * 1024];
+    loop {
+        match file.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(n) => each(&buffer[..n]),
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! The files under `file_roots`, and the answers to requests about them.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::Arc;
 
@@ -235,17 +235,4 @@ fn stat(found: &Found) -> Value {
     let signed = [m.atime(), m.mtime(), m.ctime()];
     let unsigned = [u64::from(m.mode()), m.ino(), m.dev(), m.nlink(), u64::from(m.uid()), u64::from(m.gid()), m.size()];
     Value::Array(unsigned.into_iter().map(Value::from).chain(signed.into_iter().map(Value::from)).collect())
-}
-
-/// Reads a whole file in pieces.
-pub(crate) fn read_through(mut file: &std::fs::File, mut each: impl FnMut(&[u8])) -> std::io::Result<()> {
-    let mut buffer = vec![0; 128 * 1024];
-    loop {
-        match file.read(&mut buffer) {
-            Ok(0) => return Ok(()),
-            Ok(n) => each(&buffer[..n]),
-            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(e),
-        }
-    }
 }

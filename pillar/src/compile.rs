@@ -4,8 +4,6 @@
 //! It runs on a thread of its own and knows nothing of connections and requests.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use brine_protocol::ids::MinionId;
@@ -18,13 +16,13 @@ use indexmap::IndexMap;
 use crate::ext;
 use crate::failure::Failure;
 use crate::opts::PillarOpts;
+use crate::problems::{ERRORS_MAX, Problems};
 use crate::roots::{BASE, Env, Files};
+use crate::settings::PillarSettings;
 use crate::sls::Sources;
 use crate::template::Renderer;
 use crate::top::{self, BadTop, Entry, Top};
 
-/// Bound on the errors of one pillar.
-pub(crate) const ERRORS_MAX: usize = 100;
 /// Bound on the values of a pillar.
 const VALUES_MAX: usize = 1 << 20;
 
@@ -55,21 +53,6 @@ pub struct Compiled {
     pub by_grains: Vec<(String, String)>,
 }
 
-/// What went wrong so far: what the minion is told, and what the log says.
-#[derive(Debug, Default, Clone)]
-pub(crate) struct Problems {
-    causes: Rc<RefCell<Vec<String>>>,
-}
-
-impl Problems {
-    pub(crate) fn cause(&self, cause: impl Into<String>) {
-        let mut causes = self.causes.borrow_mut();
-        if causes.len() < ERRORS_MAX {
-            causes.push(cause.into());
-        }
-    }
-}
-
 /// The environments that count for a subject.
 #[derive(Debug, Clone)]
 pub(crate) struct Chosen {
@@ -92,10 +75,15 @@ impl Chosen {
 }
 
 /// Compiles a pillar. `envs` are the environments for [`Chosen::any`].
-pub(crate) fn compile(subject: &Subject, opts: &PillarOpts, envs: &[Arc<Env>], fetch: &dyn ext::Fetch) -> Compiled {
+pub(crate) fn compile(
+    subject: &Subject,
+    settings: &PillarSettings,
+    envs: &[Arc<Env>],
+    fetch: &dyn ext::Fetch,
+) -> Compiled {
     let problems = Problems::default();
     let mut by_grains = Vec::new();
-    let done = match Compiler::new(subject, opts, envs, &problems) {
+    let done = match Compiler::new(subject, settings, envs, &problems) {
         Ok(compiler) => {
             let done = compiler.run(fetch);
             by_grains = compiler.by_grains.into_inner();
@@ -103,7 +91,7 @@ pub(crate) fn compile(subject: &Subject, opts: &PillarOpts, envs: &[Arc<Env>], f
         }
         Err(error) => Err(error),
     };
-    let limits = ConvertLimits { values: VALUES_MAX, bytes: opts.size_max };
+    let limits = ConvertLimits { values: VALUES_MAX, bytes: settings.opts.size_max };
     let wire = done.and_then(|pillar| {
         let is_whole = pillar.get("_errors").is_none();
         let wire = Value::Dict(pillar).to_wire(limits).map_err(|why| format!("it cannot be sent: {why}"))?;
@@ -125,6 +113,7 @@ pub fn failed(id: &MinionId) -> Wire {
 /// One compilation.
 struct Compiler<'a> {
     opts: &'a PillarOpts,
+    ext: &'a [ext::Source],
     id: &'a MinionId,
     grains: Wire,
     chosen: Chosen,
@@ -142,11 +131,12 @@ struct Compiler<'a> {
 impl<'a> Compiler<'a> {
     fn new(
         subject: &'a Subject,
-        opts: &'a PillarOpts,
+        settings: &'a PillarSettings,
         envs: &'a [Arc<Env>],
         problems: &'a Problems,
     ) -> Result<Self, String> {
         use brine_protocol::value::ValueExt as _;
+        let PillarSettings { opts, ext } = settings;
         let mut grains = subject.grains.clone();
         grains.insert("id", subject.id.as_str());
         let chosen = Chosen::new(subject, opts);
@@ -163,6 +153,7 @@ impl<'a> Compiler<'a> {
         shown.set("grains", grains_value.clone());
         Ok(Self {
             opts,
+            ext,
             id: &subject.id,
             grains,
             chosen,
@@ -364,10 +355,10 @@ impl<'a> Compiler<'a> {
     /// Adds what external sources have.
     fn external(&self, pillar: Value, fetch: &dyn ext::Fetch, errors: &mut Vec<String>) -> Value {
         let mut all = pillar;
-        if self.given.truthy() && !self.opts.ext.is_empty() {
+        if self.given.truthy() && !self.ext.is_empty() {
             all = self.opts.merging.merge(&all, &self.given).unwrap_or(all);
         }
-        for source in &self.opts.ext {
+        for source in self.ext {
             let asked = ext::Asked {
                 id: self.id,
                 grains: &self.grains,
@@ -400,11 +391,11 @@ impl<'a> Compiler<'a> {
 /// The top file for a subject, as `pillar.show_top` shows it, or the errors that a minion would be told.
 pub(crate) fn show_top(
     subject: &Subject,
-    opts: &PillarOpts,
+    settings: &PillarSettings,
     envs: &[Arc<Env>],
 ) -> Result<Wire, (Vec<String>, Vec<String>)> {
     let problems = Problems::default();
-    let compiler = Compiler::new(subject, opts, envs, &problems).map_err(|why| (vec![why.clone()], vec![why]))?;
+    let compiler = Compiler::new(subject, settings, envs, &problems).map_err(|why| (vec![why.clone()], vec![why]))?;
     let context = Dict::default();
     context.set("opts", compiler.shown.clone().into());
     context.set("grains", compiler.grains_value.clone());
@@ -415,9 +406,6 @@ pub(crate) fn show_top(
     if !errors.is_empty() {
         return Err((errors, problems.causes.take()));
     }
-    let limits = ConvertLimits { values: VALUES_MAX, bytes: opts.size_max };
+    let limits = ConvertLimits { values: VALUES_MAX, bytes: settings.opts.size_max };
     top.shown().to_wire(limits).map_err(|why| (vec![why.to_string()], vec![why.to_string()]))
 }
-
-/// Names of files by name, in one environment.
-pub(crate) type Rendered = HashMap<String, Option<Value>>;

@@ -10,7 +10,6 @@ use brine_render::data::Budget;
 use brine_render::data::merge::merge;
 use brine_render::jinja::{Limits as JinjaLimits, Settings as JinjaSettings};
 
-use crate::ext::{self, Source};
 use brine_fileserver::{Roots, roots};
 use brine_protocol::options;
 
@@ -33,7 +32,6 @@ options! {
         /// `pillar_opts`: the options become part of the pillar.
         pub(crate) with_opts: bool = c.get(settings::PILLAR_OPTS)?,
         pub(crate) safe_errors: bool = c.get(settings::PILLAR_SAFE_RENDER_ERROR)?,
-        pub(crate) ext: Vec<Source> = ext::read(c)?,
         pub(crate) ext_first: bool = c.get(settings::EXT_PILLAR_FIRST)?,
         /// `pillar_cache`; none if it is off.
         pub cache: Option<CacheOpts> = CacheOpts::from_config(c)?,

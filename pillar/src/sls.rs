@@ -4,9 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use brine_render::{Dict, Key, Value};
 
-use crate::compile::{ERRORS_MAX, Problems, Rendered};
 use crate::failure::Failure;
 use crate::opts::PillarOpts;
+use crate::problems::{ERRORS_MAX, Problems};
 use crate::roots::Files;
 use crate::template::Renderer;
 
@@ -261,3 +261,6 @@ fn under(key: Option<&str>, value: Value) -> Value {
     let Some(key) = key else { return value };
     key.rsplit(':').fold(value, |inner, part| Value::dict([(Key::from(part), inner)]))
 }
+
+/// Names of files by name, in one environment.
+type Rendered = HashMap<String, Option<Value>>;

@@ -13,9 +13,9 @@ use brine_render::pipe::{self, PipeError, PipeOptions, Rendered};
 use brine_render::yaml::Limits as YamlLimits;
 use brine_render::{Dict, Value};
 
-use crate::compile::Problems;
 use crate::failure::Failure;
 use crate::opts::Rendering;
+use crate::problems::Problems;
 use crate::roots::{Files, PillarFile};
 
 /// What is the same for all files of a compilation.

@@ -12,8 +12,8 @@ use serde_json::{Value as Json, json};
 use crate::STACK;
 use crate::compile::{self, Chosen, Compiled, Subject};
 use crate::ext::{Fetch, Get};
-use crate::opts::PillarOpts;
 use crate::roots::Environments;
+use crate::settings::PillarSettings;
 
 /// A master's folder.
 struct Tree {
@@ -58,15 +58,15 @@ impl Tree {
         std::fs::write(path, content).unwrap();
     }
 
-    fn opts(&self) -> Result<PillarOpts, String> {
+    fn opts(&self) -> Result<PillarSettings, String> {
         let text = self.options.to_string();
         let config = Config::from_yaml(&text, &self.home.path().join("master"), Role::Master).unwrap();
-        PillarOpts::from_config(&config).map_err(|error| error.to_string())
+        PillarSettings::from_config(&config).map_err(|error| error.to_string())
     }
 
     fn compile(&self, subject: &Subject) -> Compiled {
         let opts = self.opts().unwrap();
-        let envs = Environments::new(&opts).for_request(Chosen::new(subject, &opts).any());
+        let envs = Environments::new(&opts.opts).for_request(Chosen::new(subject, &opts.opts).any());
         // The stack of a worker.
         std::thread::scope(|scope| {
             let run = || compile::compile(subject, &opts, &envs, &Fetched(&self.fetched));
@@ -465,7 +465,7 @@ fn what_the_master_cannot_do_is_said_at_its_start() {
 fn a_thousand_minions_from_forty_files() {
     let folder = std::env::var("BRINE_PILLAR_TREE").expect("BRINE_PILLAR_TREE names the tree");
     let opts = Tree::new().set("pillar_roots", json!({"base": [folder]})).opts().unwrap();
-    let environments = Environments::new(&opts);
+    let environments = Environments::new(&opts.opts);
     let cpu = || {
         let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
         Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
@@ -475,7 +475,7 @@ fn a_thousand_minions_from_forty_files() {
     for n in 1..=count {
         let grains = map([("os", Wire::from("Debian")), ("num_cpus", Wire::from(4))]);
         let subject = Subject { grains, ..subject(&format!("swarm-{n:05}")) };
-        let envs = environments.for_request(Chosen::new(&subject, &opts).any());
+        let envs = environments.for_request(Chosen::new(&subject, &opts.opts).any());
         let compiled = compile::compile(&subject, &opts, &envs, &Fetched(&Err(String::new())));
         assert!(compiled.is_whole, "{:?}", compiled.causes);
     }

@@ -9,5 +9,5 @@ mod cache;
 mod service;
 mod workers;
 
-pub(crate) use brine_pillar::{PillarOpts, Subject, failed};
+pub(crate) use brine_pillar::{PillarSettings, Subject, failed};
 pub(crate) use service::{Caching, Pillars};

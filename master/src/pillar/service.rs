@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
-use brine_pillar::{Compiled, HttpFetch, PillarCompiler, PillarOpts, Subject, failed};
+use brine_pillar::{Compiled, HttpFetch, PillarCompiler, PillarSettings, Subject, failed};
 use brine_protocol::ids::{MinionId, Saltenv};
 use brine_protocol::value::{Value, ValueExt as _, empty_map};
 use tokio::runtime::Handle;
@@ -57,15 +57,15 @@ pub(crate) struct Answer {
 
 impl Pillars {
     /// Makes the compiler. It fetches documents on this runtime.
-    pub(crate) fn new(opts: &PillarOpts, cachedir: &Path, runtime: Handle, refusals: Arc<Refusals>) -> Self {
-        let compiler = ArcSwap::from_pointee(PillarCompiler::new(opts.clone()));
+    pub(crate) fn new(settings: &PillarSettings, cachedir: &Path, runtime: Handle, refusals: Arc<Refusals>) -> Self {
+        let compiler = ArcSwap::from_pointee(PillarCompiler::new(settings.clone()));
         let inner = Inner { compiler, cache: PillarCache::new(cachedir), fetch: HttpFetch::new(runtime) };
-        Self { inner: inner.into(), workers: Workers::new(opts.workers), refusals, warned: Mutex::default() }
+        Self { inner: inner.into(), workers: Workers::new(settings.opts.workers), refusals, warned: Mutex::default() }
     }
 
     /// Takes up new settings.
-    pub(crate) fn replace(&self, opts: &PillarOpts) {
-        self.inner.compiler.store(PillarCompiler::new(opts.clone()).into());
+    pub(crate) fn replace(&self, settings: &PillarSettings) {
+        self.inner.compiler.store(PillarCompiler::new(settings.clone()).into());
         self.warned.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use brine_pillar::{HttpFetch, PillarCompiler, PillarOpts, STACK, Subject};
+use brine_pillar::{HttpFetch, PillarCompiler, PillarSettings, STACK, Subject};
 use brine_protocol::config::{Config, ConfigError};
 use brine_protocol::value::{Value, ValueExt};
 use tokio::runtime::Handle;
@@ -28,7 +28,7 @@ impl OwnPillar {
     /// # Errors
     /// When a setting of the pillar is wrong.
     pub(crate) fn new(config: &Config) -> Result<Self, ConfigError> {
-        let compiler = PillarCompiler::new(PillarOpts::from_config(&config.as_masters())?);
+        let compiler = PillarCompiler::new(PillarSettings::from_config(&config.as_masters())?);
         Ok(Self { compiler: Arc::new(compiler), fetch: Arc::new(HttpFetch::new(Handle::current())) })
     }
 

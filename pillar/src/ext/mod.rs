@@ -14,8 +14,8 @@ use brine_protocol::ids::MinionId;
 use brine_protocol::value::{Value as Wire, ValueExt as _};
 use brine_render::{Dict, Value};
 
-use crate::compile::Problems;
 use crate::opts::PillarOpts;
+use crate::problems::Problems;
 use crate::roots::Files;
 
 /// A source of pillar.
