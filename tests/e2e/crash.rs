@@ -108,7 +108,9 @@ fn names(dir: &Path) -> BTreeSet<String> {
 fn check(dir: &Path, there: &BTreeSet<String>, run: &Value, (round, moment): (usize, usize), victim: &str) {
     // Before the first result, the failure is the return.
     let none = serde_json::Map::new();
-    let failed = run.as_str().filter(|text| text.contains("did not finish")).map(|_| &none);
+    let is_cut_off =
+        |text: &&str| ["did not finish", "ended while this job ran"].iter().any(|says| text.contains(says));
+    let failed = run.as_str().filter(is_cut_off).map(|_| &none);
     let results = run.as_object().or(failed).unwrap_or_else(|| panic!("{victim} after f{moment}: {run}"));
     let has = |file: usize| {
         results.iter().any(|(tag, result)| tag.contains(&format!("_|-f{file}_|-")) && result["result"] == json!(true))

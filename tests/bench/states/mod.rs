@@ -53,7 +53,7 @@ pub(crate) fn measure(kind: Kind, runs: usize, figures: &mut Figures) {
     figures.insert(Key::StatesManaged, timed(&managed, 1));
     figures.insert(Key::StatesNop, timed(&nops, tree::NOPS));
     let pid = minion.running().pid();
-    let peak = [&suite, &managed, &nops].map(|job| peak(pid, || drop(drive.jobs(job, WARM_UP, 1))));
+    let peak = [&suite, &managed, &nops].map(|job| peak(pid, || drive.jobs(job, WARM_UP, 1)));
     figures.insert(Key::StatesPeak, Figure::one(peak.into_iter().fold(0.0, f64::max)));
 }
 
@@ -73,7 +73,7 @@ fn check(master: &Master) {
 }
 
 /// Returns the largest PSS of a minion and all of its processes while `work` is done, in MiB.
-fn peak(pid: u32, work: impl FnOnce()) -> f64 {
+fn peak<T>(pid: u32, work: impl FnOnce() -> T) -> f64 {
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let watch = scope.spawn(|| {
@@ -84,7 +84,7 @@ fn peak(pid: u32, work: impl FnOnce()) -> f64 {
             }
             peak
         });
-        work();
+        drop(work());
         is_over.store(true, Ordering::Relaxed);
         watch.join().expect("no panic")
     })
