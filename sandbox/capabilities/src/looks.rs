@@ -20,7 +20,27 @@ const STANDARD: &[(&str, &[&str])] = &[
     ("user", ACCOUNTS),
     ("shadow", ACCOUNTS),
     ("archive", ACCOUNTS),
+    (
+        "alternatives",
+        &[
+            "/usr/bin/update-alternatives --display *",
+            "/usr/bin/update-alternatives --query *",
+            "/usr/sbin/update-alternatives --display *",
+            "/usr/sbin/update-alternatives --query *",
+            "/usr/sbin/alternatives --display *",
+        ],
+    ),
     ("cron", &["/usr/bin/crontab -l", "/usr/bin/crontab -u * -l"]),
+    (
+        "dig",
+        &[
+            "/usr/bin/dig +short * *",
+            "/usr/bin/dig +short * * @*",
+            "/usr/bin/dig +short -x *",
+            "/usr/bin/dig +short -x * @*",
+        ],
+    ),
+    ("kmod", &["/usr/bin/lsmod", "/usr/sbin/lsmod"]),
     ("locale", &["/usr/bin/locale -a", "/usr/bin/localectl status"]),
     (
         "pkg",
@@ -71,6 +91,7 @@ const STANDARD: &[(&str, &[&str])] = &[
             "/usr/bin/sysctl -a",
         ],
     ),
+    ("timezone", &["/usr/bin/date +%Z", "/usr/bin/date +%z", "/usr/bin/timedatectl"]),
 ];
 
 /// What looks at users and groups, and whether there is a directory.
