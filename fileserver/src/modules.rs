@@ -4,8 +4,8 @@ use brine_protocol::ids::SafePath;
 use rustix::fd::AsFd as _;
 use rustix::fs::{Dir, OFlags};
 
-use super::{Env, FileServer, Inner};
 use crate::hash_type::HashType;
+use crate::tree::{Env, FileTree};
 
 /// The folder with modules, and the ends of the names of a module and of its signature.
 const FOLDER: &str = "_modules";
@@ -16,27 +16,26 @@ const MODULES_MAX: usize = 4_096;
 
 /// A module that the master serves.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ServedModule {
-    pub(crate) env: String,
-    pub(crate) name: String,
-    pub(crate) size: u64,
+pub struct ServedModule {
+    /// The environment.
+    pub env: String,
+    /// Its name, without the ending.
+    pub name: String,
+    /// Bytes.
+    pub size: u64,
     /// None if `hash_type` is another one, so that a list hashes no file that minions have not asked for.
-    pub(crate) sha256: Option<String>,
+    pub sha256: Option<String>,
     /// Whether a signature is beside it.
-    pub(crate) signed: bool,
+    pub signed: bool,
 }
 
-impl FileServer {
-    /// Lists the modules of all environments. Blocks while it reads the disk.
-    pub(crate) fn modules(&self) -> Vec<ServedModule> {
-        let inner = self.inner.load();
-        let of = |(name, env): (&brine_protocol::ids::Saltenv, &Env)| inner.modules(name.as_str(), env);
-        inner.envs.iter().flat_map(of).collect()
+impl FileTree {
+    /// Lists the modules of all environments.
+    pub fn modules(&self) -> Vec<ServedModule> {
+        self.envs.iter().flat_map(|(name, env)| self.modules_of(name.as_str(), env)).collect()
     }
-}
 
-impl Inner {
-    fn modules(&self, env_name: &str, env: &Env) -> Vec<ServedModule> {
+    fn modules_of(&self, env_name: &str, env: &Env) -> Vec<ServedModule> {
         let mut names: Vec<String> = Vec::new();
         for root in &env.roots {
             let Some(top) = root.open() else { continue };

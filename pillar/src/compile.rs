@@ -4,8 +4,6 @@
 //! It runs on a thread of its own and knows nothing of connections and requests.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use brine_protocol::ids::MinionId;
@@ -15,68 +13,55 @@ use brine_render::convert::ConvertLimits;
 use brine_render::{Dict, Key, Value, jinja};
 use indexmap::IndexMap;
 
-use super::ext;
-use super::failure::Failure;
-use super::opts::PillarOpts;
-use super::roots::{BASE, Env, Files};
-use super::sls::Sources;
-use super::template::Renderer;
-use super::top::{self, BadTop, Entry, Top};
+use crate::ext;
+use crate::failure::Failure;
+use crate::opts::PillarOpts;
+use crate::problems::{ERRORS_MAX, Problems};
+use crate::roots::{BASE, Env, Files};
+use crate::settings::PillarSettings;
+use crate::sls::Sources;
+use crate::template::Renderer;
+use crate::top::{self, BadTop, Entry, Top};
 
-/// Bound on the errors of one pillar.
-pub(super) const ERRORS_MAX: usize = 100;
 /// Bound on the values of a pillar.
 const VALUES_MAX: usize = 1 << 20;
 
 /// What a pillar is compiled for. It does not print: grains and pillar are nobody else's.
 #[derive(Clone)]
-pub(crate) struct Subject {
+pub struct Subject {
     /// Proved by the channel.
-    pub(crate) id: MinionId,
+    pub id: MinionId,
     /// A map: what the minion says of itself.
-    pub(crate) grains: Wire,
-    pub(crate) saltenv: Option<String>,
-    pub(crate) pillarenv: Option<String>,
+    pub grains: Wire,
+    /// The environment of its files, if it names one.
+    pub saltenv: Option<String>,
+    /// The environment of its pillar, if it names one.
+    pub pillarenv: Option<String>,
     /// `pillar=` of a command line: a map.
-    pub(crate) given: Wire,
+    pub given: Wire,
 }
 
 /// What a compilation gives. It does not print.
-pub(crate) struct Compiled {
+pub struct Compiled {
     /// A map, with `_errors` if there are any.
-    pub(crate) pillar: Wire,
+    pub pillar: Wire,
     /// Whether it has no `_errors`.
-    pub(crate) is_whole: bool,
+    pub is_whole: bool,
     /// What went wrong, for the master's log: without values of the pillar.
-    pub(crate) causes: Vec<String>,
+    pub causes: Vec<String>,
     /// The targets, with their environments, by which the minion got pillar because of its grains.
-    pub(crate) by_grains: Vec<(String, String)>,
-}
-
-/// What went wrong so far: what the minion is told, and what the log says.
-#[derive(Debug, Default, Clone)]
-pub(super) struct Problems {
-    causes: Rc<RefCell<Vec<String>>>,
-}
-
-impl Problems {
-    pub(super) fn cause(&self, cause: impl Into<String>) {
-        let mut causes = self.causes.borrow_mut();
-        if causes.len() < ERRORS_MAX {
-            causes.push(cause.into());
-        }
-    }
+    pub by_grains: Vec<(String, String)>,
 }
 
 /// The environments that count for a subject.
 #[derive(Debug, Clone)]
-pub(super) struct Chosen {
-    pub(super) saltenv: Option<String>,
-    pub(super) pillarenv: Option<String>,
+pub(crate) struct Chosen {
+    pub(crate) saltenv: Option<String>,
+    pub(crate) pillarenv: Option<String>,
 }
 
 impl Chosen {
-    pub(super) fn new(subject: &Subject, opts: &PillarOpts) -> Self {
+    pub(crate) fn new(subject: &Subject, opts: &PillarOpts) -> Self {
         let given = |env: &Option<String>| env.clone().filter(|env| !env.is_empty());
         let saltenv = given(&subject.saltenv);
         let own = if opts.pillarenv_from_saltenv { saltenv.clone() } else { given(&opts.pillarenv) };
@@ -84,16 +69,21 @@ impl Chosen {
     }
 
     /// The environment that `__env__` stands for.
-    pub(super) fn any(&self) -> &str {
+    pub(crate) fn any(&self) -> &str {
         self.pillarenv.as_deref().or(self.saltenv.as_deref()).unwrap_or(BASE)
     }
 }
 
 /// Compiles a pillar. `envs` are the environments for [`Chosen::any`].
-pub(super) fn compile(subject: &Subject, opts: &PillarOpts, envs: &[Arc<Env>], fetch: &dyn ext::Fetch) -> Compiled {
+pub(crate) fn compile(
+    subject: &Subject,
+    settings: &PillarSettings,
+    envs: &[Arc<Env>],
+    fetch: &dyn ext::Fetch,
+) -> Compiled {
     let problems = Problems::default();
     let mut by_grains = Vec::new();
-    let done = match Compiler::new(subject, opts, envs, &problems) {
+    let done = match Compiler::new(subject, settings, envs, &problems) {
         Ok(compiler) => {
             let done = compiler.run(fetch);
             by_grains = compiler.by_grains.into_inner();
@@ -101,7 +91,7 @@ pub(super) fn compile(subject: &Subject, opts: &PillarOpts, envs: &[Arc<Env>], f
         }
         Err(error) => Err(error),
     };
-    let limits = ConvertLimits { values: VALUES_MAX, bytes: opts.size_max };
+    let limits = ConvertLimits { values: VALUES_MAX, bytes: settings.opts.size_max };
     let wire = done.and_then(|pillar| {
         let is_whole = pillar.get("_errors").is_none();
         let wire = Value::Dict(pillar).to_wire(limits).map_err(|why| format!("it cannot be sent: {why}"))?;
@@ -115,7 +105,7 @@ pub(super) fn compile(subject: &Subject, opts: &PillarOpts, envs: &[Arc<Env>], f
 }
 
 /// The pillar of a minion whose pillar is not there.
-pub(crate) fn failed(id: &MinionId) -> Wire {
+pub fn failed(id: &MinionId) -> Wire {
     use brine_protocol::value::{list, map};
     map([("_errors", list([format!("The pillar of {id} cannot be compiled. Please see master log for details.")]))])
 }
@@ -123,6 +113,7 @@ pub(crate) fn failed(id: &MinionId) -> Wire {
 /// One compilation.
 struct Compiler<'a> {
     opts: &'a PillarOpts,
+    ext: &'a [ext::Source],
     id: &'a MinionId,
     grains: Wire,
     chosen: Chosen,
@@ -140,11 +131,12 @@ struct Compiler<'a> {
 impl<'a> Compiler<'a> {
     fn new(
         subject: &'a Subject,
-        opts: &'a PillarOpts,
+        settings: &'a PillarSettings,
         envs: &'a [Arc<Env>],
         problems: &'a Problems,
     ) -> Result<Self, String> {
         use brine_protocol::value::ValueExt as _;
+        let PillarSettings { opts, ext } = settings;
         let mut grains = subject.grains.clone();
         grains.insert("id", subject.id.as_str());
         let chosen = Chosen::new(subject, opts);
@@ -161,6 +153,7 @@ impl<'a> Compiler<'a> {
         shown.set("grains", grains_value.clone());
         Ok(Self {
             opts,
+            ext,
             id: &subject.id,
             grains,
             chosen,
@@ -362,10 +355,10 @@ impl<'a> Compiler<'a> {
     /// Adds what external sources have.
     fn external(&self, pillar: Value, fetch: &dyn ext::Fetch, errors: &mut Vec<String>) -> Value {
         let mut all = pillar;
-        if self.given.truthy() && !self.opts.ext.is_empty() {
+        if self.given.truthy() && !self.ext.is_empty() {
             all = self.opts.merging.merge(&all, &self.given).unwrap_or(all);
         }
-        for source in &self.opts.ext {
+        for source in self.ext {
             let asked = ext::Asked {
                 id: self.id,
                 grains: &self.grains,
@@ -396,13 +389,13 @@ impl<'a> Compiler<'a> {
 }
 
 /// The top file for a subject, as `pillar.show_top` shows it, or the errors that a minion would be told.
-pub(super) fn show_top(
+pub(crate) fn show_top(
     subject: &Subject,
-    opts: &PillarOpts,
+    settings: &PillarSettings,
     envs: &[Arc<Env>],
 ) -> Result<Wire, (Vec<String>, Vec<String>)> {
     let problems = Problems::default();
-    let compiler = Compiler::new(subject, opts, envs, &problems).map_err(|why| (vec![why.clone()], vec![why]))?;
+    let compiler = Compiler::new(subject, settings, envs, &problems).map_err(|why| (vec![why.clone()], vec![why]))?;
     let context = Dict::default();
     context.set("opts", compiler.shown.clone().into());
     context.set("grains", compiler.grains_value.clone());
@@ -413,9 +406,6 @@ pub(super) fn show_top(
     if !errors.is_empty() {
         return Err((errors, problems.causes.take()));
     }
-    let limits = ConvertLimits { values: VALUES_MAX, bytes: opts.size_max };
+    let limits = ConvertLimits { values: VALUES_MAX, bytes: settings.opts.size_max };
     top.shown().to_wire(limits).map_err(|why| (vec![why.to_string()], vec![why.to_string()]))
 }
-
-/// Names of files by name, in one environment.
-pub(super) type Rendered = HashMap<String, Option<Value>>;

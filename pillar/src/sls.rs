@@ -4,23 +4,23 @@ use std::collections::{HashMap, HashSet};
 
 use brine_render::{Dict, Key, Value};
 
-use super::compile::{ERRORS_MAX, Problems, Rendered};
-use super::failure::Failure;
-use super::opts::PillarOpts;
-use super::roots::Files;
-use super::template::Renderer;
+use crate::failure::Failure;
+use crate::opts::PillarOpts;
+use crate::problems::{ERRORS_MAX, Problems};
+use crate::roots::Files;
+use crate::template::Renderer;
 
 /// Bound on files that include each other in a row. Each takes stack.
 const DEPTH_MAX: usize = 64;
 
 /// What renders the files of all environments.
-pub(super) struct Sources<'a> {
-    pub(super) opts: &'a PillarOpts,
-    pub(super) files: &'a Files<'a>,
-    pub(super) renderer: &'a Renderer<'a>,
-    pub(super) problems: &'a Problems,
+pub(crate) struct Sources<'a> {
+    pub(crate) opts: &'a PillarOpts,
+    pub(crate) files: &'a Files<'a>,
+    pub(crate) renderer: &'a Renderer<'a>,
+    pub(crate) problems: &'a Problems,
     /// Files that may be missing, by environment.
-    pub(super) ignored: &'a HashMap<String, HashSet<String>>,
+    pub(crate) ignored: &'a HashMap<String, HashSet<String>>,
 }
 
 /// The file that is being rendered.
@@ -42,7 +42,7 @@ struct Include {
 
 impl Sources<'_> {
     /// Renders and merges the files, after `given`. Adds what the minion is told of errors.
-    pub(super) fn render(&self, names: &[(String, Vec<String>)], given: &Value, errors: &mut Vec<String>) -> Value {
+    pub(crate) fn render(&self, names: &[(String, Vec<String>)], given: &Value, errors: &mut Vec<String>) -> Value {
         let mut pillar = match given {
             Value::Dict(given) => Value::Dict(Dict::from_entries(given.borrow().clone(), false)),
             _ => Value::dict([]),
@@ -261,3 +261,6 @@ fn under(key: Option<&str>, value: Value) -> Value {
     let Some(key) = key else { return value };
     key.rsplit(':').fold(value, |inner, part| Value::dict([(Key::from(part), inner)]))
 }
+
+/// Names of files by name, in one environment.
+type Rendered = HashMap<String, Option<Value>>;

@@ -10,7 +10,7 @@ use brine_protocol::target::fnmatch;
 use regex::Regex;
 use rustix::fs::{AtFlags, Dir, FileType, OFlags};
 
-use super::root::Root;
+use crate::root::Root;
 
 /// Bound on the entries of one environment. A longer list is cut, and the log says so.
 const ENTRIES_MAX: usize = 500_000;
@@ -19,29 +19,29 @@ const DEPTH_MAX: usize = 64;
 
 /// All names of an environment, sorted.
 #[derive(Debug, Default)]
-pub(crate) struct Listing {
-    pub(super) files: BTreeSet<String>,
+pub struct Listing {
+    pub(crate) files: BTreeSet<String>,
     /// With a flag whether the folder is empty.
-    pub(super) dirs: BTreeMap<String, bool>,
-    pub(super) links: BTreeMap<String, String>,
+    pub(crate) dirs: BTreeMap<String, bool>,
+    pub(crate) links: BTreeMap<String, String>,
 }
 
 /// `file_ignore_glob` and `file_ignore_regex`.
 #[derive(Debug, Default)]
-pub(crate) struct Ignore {
+pub struct Ignore {
     globs: Vec<String>,
     regexes: Vec<Regex>,
 }
 
 impl Listing {
     /// Iterates over the files, sorted.
-    pub(crate) fn files(&self) -> impl Iterator<Item = &String> {
+    pub fn files(&self) -> impl Iterator<Item = &String> {
         self.files.iter()
     }
 }
 
 impl Ignore {
-    pub(super) fn new(globs: &[String], regexes: &[String]) -> Result<Self, String> {
+    pub(crate) fn new(globs: &[String], regexes: &[String]) -> Result<Self, String> {
         let compile = |text: &String| {
             Regex::new(text)
                 .map_err(|_| format!("the option file_ignore_regex has {text:?}, which is not a regular expression"))
@@ -49,26 +49,26 @@ impl Ignore {
         Ok(Self { globs: globs.to_vec(), regexes: regexes.iter().map(compile).collect::<Result<_, _>>()? })
     }
 
-    pub(super) fn matches(&self, path: &str) -> bool {
+    pub(crate) fn matches(&self, path: &str) -> bool {
         self.regexes.iter().any(|regex| regex.is_match(path)) || self.globs.iter().any(|glob| fnmatch(glob, path))
     }
 }
 
 /// Lists an environment, once for concurrent requests.
 #[derive(Debug, Default)]
-pub(crate) struct Lister {
+pub struct Lister {
     last: Mutex<Option<(Instant, Arc<Listing>)>>,
 }
 
 impl Lister {
     /// Forgets the last list. Returns whether there was one.
-    pub(super) fn forget(&self) -> bool {
+    pub(crate) fn forget(&self) -> bool {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).take().is_some()
     }
 
     /// Returns the current list: from a walk that started after the request arrived. Requests that waited during
     /// another walk share the next one.
-    pub(crate) fn list(&self, roots: &[Root], ignore: &Ignore) -> Arc<Listing> {
+    pub fn list(&self, roots: &[Root], ignore: &Ignore) -> Arc<Listing> {
         let asked = Instant::now();
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((began, listing)) = &*last

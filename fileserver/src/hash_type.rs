@@ -14,11 +14,16 @@ pub enum HashType {
 }
 
 impl HashType {
-    pub(crate) fn from_config(c: &Config) -> Result<Self, ConfigError> {
+    /// Reads `hash_type`.
+    ///
+    /// # Errors
+    /// The setting is no text.
+    pub fn from_config(c: &Config) -> Result<Self, ConfigError> {
         Ok(Self::parse(&c.get(settings::HASH_TYPE)?).unwrap_or(Self::Sha256))
     }
 
-    pub(crate) fn parse(name: &str) -> Option<Self> {
+    /// The algorithm with this name.
+    pub fn parse(name: &str) -> Option<Self> {
         Some(match name {
             "sha224" => Self::Sha224,
             "sha256" => Self::Sha256,
@@ -29,7 +34,7 @@ impl HashType {
     }
 
     /// Hashes bytes. Returns hexadecimal text.
-    pub(crate) fn digest(self, bytes: &[u8]) -> String {
+    pub fn digest(self, bytes: &[u8]) -> String {
         match self {
             Self::Sha224 => hex::encode(Sha224::digest(bytes)),
             Self::Sha256 => hex::encode(Sha256::digest(bytes)),
@@ -38,7 +43,8 @@ impl HashType {
         }
     }
 
-    pub(crate) const fn name(self) -> &'static str {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Sha224 => "sha224",
             Self::Sha256 => "sha256",

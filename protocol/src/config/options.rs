@@ -1,6 +1,8 @@
-//! A macro for structs of settings: each field stands once, beside the setting that it is read from.
+//! Structs of settings.
 
-/// Defines a struct and its `from_config`, which reads and checks every field.
+/// Defines a struct of settings and its `from_config`, which reads and checks every field. Each field stands once, beside the setting that
+/// it is read from.
+#[macro_export]
 macro_rules! options {
     (
         $(#[$meta:meta])*
@@ -19,12 +21,10 @@ macro_rules! options {
             /// # Errors
             /// When a setting has a value of a wrong type or form; the error names setting, file and what is expected.
             $vis fn from_config(
-                $config: &brine_protocol::config::Config,
-            ) -> Result<Self, brine_protocol::config::ConfigError> {
+                $config: &$crate::config::Config,
+            ) -> Result<Self, $crate::config::ConfigError> {
                 Ok(Self { $($field: $value,)+ })
             }
         }
     };
 }
-
-pub(crate) use options;

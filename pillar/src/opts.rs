@@ -10,68 +10,68 @@ use brine_render::data::Budget;
 use brine_render::data::merge::merge;
 use brine_render::jinja::{Limits as JinjaLimits, Settings as JinjaSettings};
 
-use super::ext::{self, Source};
-use crate::fileserver::{Roots, roots};
-use crate::options::options;
+use brine_fileserver::{Roots, roots};
+use brine_protocol::options;
 
 options! {
     /// What decides about pillars.
     #[derive(Debug, Clone)]
-    pub(crate) struct PillarOpts from c {
-        pub(super) roots: Roots = roots(c, settings::PILLAR_ROOTS)?,
-        pub(super) follow_symlinks: bool = c.get(settings::FILESERVER_FOLLOWSYMLINKS)?,
-        pub(super) nodegroups: Nodegroups = Nodegroups::new(&c.get(settings::NODEGROUPS)?),
+    pub struct PillarOpts from c {
+        pub(crate) roots: Roots = roots(c, settings::PILLAR_ROOTS)?,
+        pub(crate) follow_symlinks: bool = c.get(settings::FILESERVER_FOLLOWSYMLINKS)?,
+        pub(crate) nodegroups: Nodegroups = Nodegroups::new(&c.get(settings::NODEGROUPS)?),
         /// `nodegroups` by name, for the pillars of groups.
-        pub(super) nodegroup_names: Vec<String> = nodegroup_names(&c.get(settings::NODEGROUPS)?),
+        pub(crate) nodegroup_names: Vec<String> = nodegroup_names(&c.get(settings::NODEGROUPS)?),
         /// `pillarenv` of the master, for minions that name none.
-        pub(super) pillarenv: Option<String> = c.find(settings::PILLARENV)?.and_then(|env| env.text().map(str::to_owned)),
-        pub(super) pillarenv_from_saltenv: bool = c.get(settings::PILLARENV_FROM_SALTENV)?,
+        pub(crate) pillarenv: Option<String> = c.find(settings::PILLARENV)?.and_then(|env| env.text().map(str::to_owned)),
+        pub(crate) pillarenv_from_saltenv: bool = c.get(settings::PILLARENV_FROM_SALTENV)?,
         /// `state_top`, as a path below the roots.
-        pub(super) top: String = top(&c.get(settings::STATE_TOP)?),
-        pub(super) env_order: Vec<String> = texts(&c.get(settings::ENV_ORDER)?),
-        pub(super) merging: Merging = Merging::from_config(c)?,
+        pub(crate) top: String = top(&c.get(settings::STATE_TOP)?),
+        pub(crate) env_order: Vec<String> = texts(&c.get(settings::ENV_ORDER)?),
+        pub(crate) merging: Merging = Merging::from_config(c)?,
         /// `pillar_opts`: the options become part of the pillar.
-        pub(super) with_opts: bool = c.get(settings::PILLAR_OPTS)?,
-        pub(super) safe_errors: bool = c.get(settings::PILLAR_SAFE_RENDER_ERROR)?,
-        pub(super) ext: Vec<Source> = ext::read(c)?,
-        pub(super) ext_first: bool = c.get(settings::EXT_PILLAR_FIRST)?,
-        pub(super) cache: Option<CacheOpts> = CacheOpts::from_config(c)?,
-        pub(super) rendering: Rendering = Rendering::from_config(c)?,
-        pub(super) workers: usize = c.get(settings::PILLAR_WORKERS)?,
-        pub(super) timeout: Duration = c.get(settings::PILLAR_TIMEOUT)?,
-        pub(super) file_size_max: usize = c.get(settings::PILLAR_MAX_FILE_SIZE)?,
-        pub(super) files_max: usize = c.get(settings::PILLAR_MAX_FILES)?,
-        pub(super) size_max: usize = c.get(settings::PILLAR_MAX_SIZE)?,
-        pub(super) override_max: usize = c.get(settings::PILLAR_MAX_OVERRIDE)?,
+        pub(crate) with_opts: bool = c.get(settings::PILLAR_OPTS)?,
+        pub(crate) safe_errors: bool = c.get(settings::PILLAR_SAFE_RENDER_ERROR)?,
+        pub(crate) ext_first: bool = c.get(settings::EXT_PILLAR_FIRST)?,
+        /// `pillar_cache`; none if it is off.
+        pub cache: Option<CacheOpts> = CacheOpts::from_config(c)?,
+        pub(crate) rendering: Rendering = Rendering::from_config(c)?,
+        /// `pillar_workers`: compilations at a time; 0 stands for the number of processors.
+        pub workers: usize = c.get(settings::PILLAR_WORKERS)?,
+        pub(crate) timeout: Duration = c.get(settings::PILLAR_TIMEOUT)?,
+        pub(crate) file_size_max: usize = c.get(settings::PILLAR_MAX_FILE_SIZE)?,
+        pub(crate) files_max: usize = c.get(settings::PILLAR_MAX_FILES)?,
+        pub(crate) size_max: usize = c.get(settings::PILLAR_MAX_SIZE)?,
+        pub(crate) override_max: usize = c.get(settings::PILLAR_MAX_OVERRIDE)?,
         /// The options that templates see: those that are no secrets.
-        pub(super) shown: Value = shown(c)?,
+        pub(crate) shown: Value = shown(c)?,
     }
 }
 
 options! {
     /// How files are merged.
     #[derive(Debug, Clone)]
-    pub(super) struct Merging from c {
+    pub(crate) struct Merging from c {
         /// One of Salt's.
-        pub(super) strategy: String = c.get(settings::PILLAR_SOURCE_MERGING_STRATEGY)?,
-        pub(super) lists: bool = c.get(settings::PILLAR_MERGE_LISTS)?,
-        pub(super) includes_override: bool = c.get(settings::PILLAR_INCLUDES_OVERRIDE_SLS)?,
+        pub(crate) strategy: String = c.get(settings::PILLAR_SOURCE_MERGING_STRATEGY)?,
+        pub(crate) lists: bool = c.get(settings::PILLAR_MERGE_LISTS)?,
+        pub(crate) includes_override: bool = c.get(settings::PILLAR_INCLUDES_OVERRIDE_SLS)?,
     }
 }
 
 options! {
     /// How files are rendered.
     #[derive(Debug, Clone)]
-    pub(super) struct Rendering from c {
+    pub(crate) struct Rendering from c {
         /// The pipe of files that name none.
-        pub(super) default: String = c.get(settings::RENDERER)?.python_str(),
-        pub(super) whitelist: Vec<String> = c.get(settings::RENDERER_WHITELIST)?,
-        pub(super) blacklist: Vec<String> = c.get(settings::RENDERER_BLACKLIST)?,
+        pub(crate) default: String = c.get(settings::RENDERER)?.python_str(),
+        pub(crate) whitelist: Vec<String> = c.get(settings::RENDERER_WHITELIST)?,
+        pub(crate) blacklist: Vec<String> = c.get(settings::RENDERER_BLACKLIST)?,
         /// `jinja_env`, for top files.
-        pub(super) jinja: JinjaSettings = jinja(c, &c.get(settings::JINJA_ENV)?)?,
+        pub(crate) jinja: JinjaSettings = jinja(c, &c.get(settings::JINJA_ENV)?)?,
         /// `jinja_sls_env`, for all others.
-        pub(super) jinja_sls: JinjaSettings = jinja(c, &c.get(settings::JINJA_SLS_ENV)?)?,
-        pub(super) limits: JinjaLimits = limits(c)?,
+        pub(crate) jinja_sls: JinjaSettings = jinja(c, &c.get(settings::JINJA_SLS_ENV)?)?,
+        pub(crate) limits: JinjaLimits = limits(c)?,
     }
 }
 
@@ -80,16 +80,18 @@ impl Merging {
     ///
     /// # Errors
     /// One of the two is no dict, or they are too large. The text has no values.
-    pub(super) fn merge(&self, a: &Rendered, b: &Rendered) -> Result<Rendered, String> {
+    pub(crate) fn merge(&self, a: &Rendered, b: &Rendered) -> Result<Rendered, String> {
         merge(a, b, &self.strategy, self.lists, &Budget::default()).map_err(|why| why.message)
     }
 }
 
 /// `pillar_cache`.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct CacheOpts {
-    pub(super) ttl: Duration,
-    pub(super) on_disk: bool,
+pub struct CacheOpts {
+    /// How long a compiled pillar counts.
+    pub ttl: Duration,
+    /// Whether they are kept on the disk, else in memory.
+    pub on_disk: bool,
 }
 
 impl CacheOpts {

@@ -12,18 +12,18 @@ use std::time::Instant;
 
 use brine_protocol::ids::{SafePath, Saltenv};
 
-use super::opts::PillarOpts;
-use crate::fileserver::{Ignore, Lister, Root};
+use crate::opts::PillarOpts;
+use brine_fileserver::{Ignore, Lister, Root};
 
 /// The environment that is any environment that is not listed.
 const ANY: &str = "__env__";
 /// The environment that every master has.
-pub(super) const BASE: &str = "base";
+pub(crate) const BASE: &str = "base";
 
 /// An environment's folders.
 #[derive(Debug)]
-pub(super) struct Env {
-    pub(super) name: String,
+pub(crate) struct Env {
+    pub(crate) name: String,
     paths: Vec<PathBuf>,
     roots: Vec<Root>,
     lister: Lister,
@@ -31,7 +31,7 @@ pub(super) struct Env {
 
 /// All environments.
 #[derive(Debug)]
-pub(super) struct Environments {
+pub(crate) struct Environments {
     listed: Vec<Arc<Env>>,
     /// The folders of `__env__`.
     any: Option<Vec<PathBuf>>,
@@ -56,7 +56,7 @@ impl Env {
 }
 
 impl Environments {
-    pub(super) fn new(opts: &PillarOpts) -> Self {
+    pub(crate) fn new(opts: &PillarOpts) -> Self {
         let follow_symlinks = opts.follow_symlinks;
         let env = |(name, paths): &(Saltenv, Vec<PathBuf>)| Env::new(name.as_str(), paths.clone(), follow_symlinks);
         let is_any = |(name, _): &&(Saltenv, Vec<PathBuf>)| name.as_str() == ANY;
@@ -68,7 +68,7 @@ impl Environments {
     }
 
     /// The environments for a request that is about `env`: one that is not listed gets the folders of `__env__`.
-    pub(super) fn for_request(&self, env: &str) -> Vec<Arc<Env>> {
+    pub(crate) fn for_request(&self, env: &str) -> Vec<Arc<Env>> {
         let mut envs = self.listed.clone();
         if let Some(paths) = &self.any
             && !envs.iter().any(|known| known.name == env)
@@ -84,7 +84,7 @@ impl Environments {
 
 /// Why a file is not read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum ReadError {
+pub(crate) enum ReadError {
     #[error("it has {0} bytes, the limit is pillar_max_file_size: {1}")]
     TooLarge(u64, usize),
     #[error("it is not UTF-8")]
@@ -99,16 +99,16 @@ pub(super) enum ReadError {
 
 /// A file of an environment.
 #[derive(Debug, Clone)]
-pub(super) struct PillarFile {
+pub(crate) struct PillarFile {
     /// Below the roots.
-    pub(super) rel: String,
+    pub(crate) rel: String,
     /// On this host, for messages and `tplpath`.
-    pub(super) path: String,
-    pub(super) text: Rc<str>,
+    pub(crate) path: String,
+    pub(crate) text: Rc<str>,
 }
 
 /// The files of one compilation, and its bounds.
-pub(super) struct Files<'a> {
+pub(crate) struct Files<'a> {
     envs: &'a [Arc<Env>],
     opts: &'a PillarOpts,
     count: Cell<usize>,
@@ -117,28 +117,28 @@ pub(super) struct Files<'a> {
 }
 
 impl<'a> Files<'a> {
-    pub(super) fn new(envs: &'a [Arc<Env>], opts: &'a PillarOpts) -> Self {
+    pub(crate) fn new(envs: &'a [Arc<Env>], opts: &'a PillarOpts) -> Self {
         Self { envs, opts, count: Cell::new(0), ends: Instant::now() + opts.timeout, names: RefCell::default() }
     }
 
     /// The names of environments: `base` first, then as configured.
-    pub(super) fn envs(&self) -> Vec<&str> {
+    pub(crate) fn envs(&self) -> Vec<&str> {
         let others = self.envs.iter().map(|env| env.name.as_str()).filter(|name| *name != BASE);
         std::iter::once(BASE).chain(others).collect()
     }
 
     /// Whether `pillar_roots` has this environment.
-    pub(super) fn has_env(&self, name: &str) -> bool {
+    pub(crate) fn has_env(&self, name: &str) -> bool {
         self.env(name).is_some()
     }
 
     /// Whether the environment has folders.
-    pub(super) fn has_roots(&self, name: &str) -> bool {
+    pub(crate) fn has_roots(&self, name: &str) -> bool {
         self.env(name).is_some_and(|env| !env.roots.is_empty())
     }
 
     /// The folders of an environment.
-    pub(super) fn folders(&self, name: &str) -> Option<&'a [PathBuf]> {
+    pub(crate) fn folders(&self, name: &str) -> Option<&'a [PathBuf]> {
         self.env(name).map(|env| env.paths.as_slice())
     }
 
@@ -147,17 +147,17 @@ impl<'a> Files<'a> {
     }
 
     /// When the compilation has to be done.
-    pub(super) fn ends(&self) -> Instant {
+    pub(crate) fn ends(&self) -> Instant {
         self.ends
     }
 
     /// Looks at the clock.
-    pub(super) fn check_time(&self) -> Result<(), ReadError> {
+    pub(crate) fn check_time(&self) -> Result<(), ReadError> {
         if Instant::now() > self.ends { Err(ReadError::Late(self.opts.timeout.as_secs())) } else { Ok(()) }
     }
 
     /// Reads a file; `None` if there is none. A path that leads out of the roots has no file.
-    pub(super) fn read(&self, env: &str, rel: &str) -> Result<Option<PillarFile>, ReadError> {
+    pub(crate) fn read(&self, env: &str, rel: &str) -> Result<Option<PillarFile>, ReadError> {
         self.check_time()?;
         let (Some(env), Some(rel)) = (self.env(env), checked(rel)) else { return Ok(None) };
         let found = env.roots.iter().find_map(|root| Some((root, root.open_file(&rel)?)));
@@ -183,13 +183,13 @@ impl<'a> Files<'a> {
     }
 
     /// Whether there is a file.
-    pub(super) fn exists(&self, env: &str, rel: &str) -> bool {
+    pub(crate) fn exists(&self, env: &str, rel: &str) -> bool {
         let (Some(env), Some(rel)) = (self.env(env), checked(rel)) else { return false };
         env.roots.iter().any(|root| root.open_file(&rel).is_some())
     }
 
     /// Whether a path on this host is a file below the roots; `None` if it is not below them.
-    pub(super) fn has_path(&self, path: &str) -> Option<bool> {
+    pub(crate) fn has_path(&self, path: &str) -> Option<bool> {
         let mut below = None;
         for env in self.envs {
             for (root, folder) in env.roots.iter().zip(&env.paths) {
@@ -205,7 +205,7 @@ impl<'a> Files<'a> {
     }
 
     /// The file of an SLS: `a/b.sls` or `a/b/init.sls`.
-    pub(super) fn sls(&self, env: &str, sls: &str) -> Result<Option<PillarFile>, ReadError> {
+    pub(crate) fn sls(&self, env: &str, sls: &str) -> Result<Option<PillarFile>, ReadError> {
         let stem = sls.replace('.', "/");
         match self.read(env, &format!("{stem}.sls"))? {
             None => self.read(env, &format!("{stem}/init.sls")),
@@ -214,7 +214,7 @@ impl<'a> Files<'a> {
     }
 
     /// The names of SLS files that match a glob, sorted; `None` if there is no such environment.
-    pub(super) fn matching(&self, env: &str, glob: &str) -> Option<Vec<String>> {
+    pub(crate) fn matching(&self, env: &str, glob: &str) -> Option<Vec<String>> {
         if env != BASE && !self.has_env(env) {
             return None;
         }

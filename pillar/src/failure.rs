@@ -34,21 +34,21 @@ const TYPES: [&str; 16] = [
 
 /// Why a file does not render.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Failure {
+pub(crate) struct Failure {
     /// One line for the log.
-    pub(super) cause: String,
+    pub(crate) cause: String,
     /// Salt's text, with lines of the file.
-    pub(super) full: String,
+    pub(crate) full: String,
 }
 
 impl Failure {
     /// A failure whose text has no values.
-    pub(super) fn plain(text: impl Into<String>) -> Self {
+    pub(crate) fn plain(text: impl Into<String>) -> Self {
         let text = text.into();
         Self { cause: one_line(&text), full: text }
     }
 
-    pub(super) fn of_pipe(error: &PipeError) -> Self {
+    pub(crate) fn of_pipe(error: &PipeError) -> Self {
         let cause = match error {
             PipeError::Yaml(error) => of_yaml(error),
             PipeError::Json(error) => error.to_string(),
@@ -59,7 +59,7 @@ impl Failure {
     }
 
     /// `own` is what this master's functions said, which has no values.
-    pub(super) fn of_jinja(error: &JinjaError, own: Option<&str>) -> Self {
+    pub(crate) fn of_jinja(error: &JinjaError, own: Option<&str>) -> Self {
         let prefix = match error.kind {
             ErrorKind::Undefined => "Jinja variable ",
             ErrorKind::Template => "Jinja syntax error: ",
@@ -132,7 +132,7 @@ fn one_line(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::*;
 
     #[test]
     fn values_are_left_out() {

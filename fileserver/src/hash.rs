@@ -1,14 +1,15 @@
 //! Hashes of served files, computed once for each unchanged file.
 
 use std::collections::HashMap;
+use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
 
-use super::root::Found;
 use crate::hash_type::HashType;
+use crate::root::Found;
 
 /// Bound on the hashes in memory. If there are more, all are forgotten.
 const REMEMBERED_MAX: usize = 65_536;
@@ -30,24 +31,24 @@ struct Key {
 type Slot = Arc<OnceLock<Option<Arc<str>>>>;
 
 #[derive(Debug)]
-pub(super) struct HashCache {
+pub(crate) struct HashCache {
     kind: HashType,
     /// With a flag whether the hash was requested since the last `upkeep`.
     known: Mutex<HashMap<Key, (Slot, bool)>>,
 }
 
 impl HashCache {
-    pub(super) fn new(kind: HashType) -> Self {
+    pub(crate) fn new(kind: HashType) -> Self {
         Self { kind, known: Mutex::default() }
     }
 
-    pub(super) const fn kind(&self) -> HashType {
+    pub(crate) const fn kind(&self) -> HashType {
         self.kind
     }
 
     /// Returns the hash of an open file; `None` if it cannot be read. Concurrent requests for one file share one
     /// computation.
-    pub(super) fn of(&self, found: &Found) -> Option<Arc<str>> {
+    pub(crate) fn of(&self, found: &Found) -> Option<Arc<str>> {
         let m = &found.metadata;
         let settled =
             m.modified().ok().and_then(|at| SystemTime::now().duration_since(at).ok()).is_some_and(|age| age > SETTLED);
@@ -78,14 +79,13 @@ impl HashCache {
     }
 
     /// Forgets hashes without requests since the last call, such as those of changed or removed files.
-    pub(super) fn upkeep(&self) {
+    pub(crate) fn upkeep(&self) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|_, (_, asked)| std::mem::take(asked));
     }
 
     /// Returns the number of hashes in memory.
-    #[cfg(test)]
-    pub(super) fn remembered(&self) -> usize {
+    pub(crate) fn remembered(&self) -> usize {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
@@ -101,6 +101,19 @@ impl HashCache {
 
 fn digest<D: Digest>(found: &Found) -> Option<Arc<str>> {
     let mut digest = D::new();
-    super::read_through(&found.file, |piece| digest.update(piece)).ok()?;
+    read_through(&found.file, |piece| digest.update(piece)).ok()?;
     Some(hex::encode(digest.finalize()).into())
+}
+
+/// Reads a whole file in pieces.
+fn read_through(mut file: &std::fs::File, mut each: impl FnMut(&[u8])) -> std::io::Result<()> {
+    let mut buffer = vec![0; 128 * 1024];
+    loop {
+        match file.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(n) => each(&buffer[..n]),
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
 }

@@ -14,10 +14,10 @@ use brine_render::{Dict, Key, Value, jinja};
 use rustix::fs::{AtFlags, Dir, FileType, OFlags};
 
 use super::{Arguments, Asked, ExternalPillar, Fetch};
-use crate::fileserver::Root;
-use crate::pillar::opts::Rendering;
-use crate::pillar::roots::PillarFile;
-use crate::pillar::template::Renderer;
+use crate::opts::Rendering;
+use crate::roots::PillarFile;
+use crate::template::Renderer;
+use brine_fileserver::Root;
 
 /// Bound on folders within each other.
 const DEPTH_MAX: usize = 32;
@@ -45,7 +45,7 @@ struct Template {
     whitelist: Vec<String>,
 }
 
-pub(super) fn read(given: &Arguments<'_>) -> Result<Arc<dyn ExternalPillar>, String> {
+pub(crate) fn read(given: &Arguments<'_>) -> Result<Arc<dyn ExternalPillar>, String> {
     given.only(&[
         "root_dir",
         "follow_dir_links",

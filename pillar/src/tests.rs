@@ -9,10 +9,11 @@ use brine_protocol::config::{Config, Role};
 use brine_protocol::value::{Value as Wire, ValueExt as _, empty_map, map};
 use serde_json::{Value as Json, json};
 
-use super::compile::{self, Chosen, Compiled, Subject};
-use super::ext::{Fetch, Get};
-use super::opts::PillarOpts;
-use super::roots::Environments;
+use crate::STACK;
+use crate::compile::{self, Chosen, Compiled, Subject};
+use crate::ext::{Fetch, Get};
+use crate::roots::Environments;
+use crate::settings::PillarSettings;
 
 /// A master's folder.
 struct Tree {
@@ -57,19 +58,19 @@ impl Tree {
         std::fs::write(path, content).unwrap();
     }
 
-    fn opts(&self) -> Result<PillarOpts, String> {
+    fn opts(&self) -> Result<PillarSettings, String> {
         let text = self.options.to_string();
         let config = Config::from_yaml(&text, &self.home.path().join("master"), Role::Master).unwrap();
-        PillarOpts::from_config(&config).map_err(|error| error.to_string())
+        PillarSettings::from_config(&config).map_err(|error| error.to_string())
     }
 
     fn compile(&self, subject: &Subject) -> Compiled {
         let opts = self.opts().unwrap();
-        let envs = Environments::new(&opts).for_request(Chosen::new(subject, &opts).any());
+        let envs = Environments::new(&opts.opts).for_request(Chosen::new(subject, &opts.opts).any());
         // The stack of a worker.
         std::thread::scope(|scope| {
             let run = || compile::compile(subject, &opts, &envs, &Fetched(&self.fetched));
-            std::thread::Builder::new().stack_size(16 << 20).spawn_scoped(scope, run).unwrap().join().unwrap()
+            std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, run).unwrap().join().unwrap()
         })
     }
 
@@ -147,9 +148,9 @@ fn run_case(case: &Json) -> (String, Vec<String>) {
 #[test]
 fn pillars_are_stock_salts() {
     let wanted: BTreeSet<&str> =
-        include_str!("../../tests/data/pillar-differences.txt").lines().filter(|line| !line.starts_with('#')).collect();
+        include_str!("../tests/data/pillar-differences.txt").lines().filter(|line| !line.starts_with('#')).collect();
     let (mut all, mut differ, mut shown) = (0, BTreeSet::new(), String::new());
-    for line in include_str!("../../tests/data/pillar.jsonl").lines() {
+    for line in include_str!("../tests/data/pillar.jsonl").lines() {
         // Half a pair stands for a byte that is not UTF-8; here any such text is none.
         let is_binary = line.contains("\\udce9");
         let case: Json = serde_json::from_str(&line.replace("\\udce9", "\\u0000BINARY")).unwrap();
@@ -198,7 +199,7 @@ fn recorded_answers_are_stock_salts() {
         String::from_utf8(output.stdout).unwrap()
     };
     if oracle("version").starts_with("3008 ") {
-        assert!(oracle("cases") == include_str!("../../tests/data/pillar.jsonl"), "run `pillar_oracle.py cases` again");
+        assert!(oracle("cases") == include_str!("../tests/data/pillar.jsonl"), "run `pillar_oracle.py cases` again");
     }
 }
 
@@ -464,7 +465,7 @@ fn what_the_master_cannot_do_is_said_at_its_start() {
 fn a_thousand_minions_from_forty_files() {
     let folder = std::env::var("BRINE_PILLAR_TREE").expect("BRINE_PILLAR_TREE names the tree");
     let opts = Tree::new().set("pillar_roots", json!({"base": [folder]})).opts().unwrap();
-    let environments = Environments::new(&opts);
+    let environments = Environments::new(&opts.opts);
     let cpu = || {
         let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
         Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
@@ -474,7 +475,7 @@ fn a_thousand_minions_from_forty_files() {
     for n in 1..=count {
         let grains = map([("os", Wire::from("Debian")), ("num_cpus", Wire::from(4))]);
         let subject = Subject { grains, ..subject(&format!("swarm-{n:05}")) };
-        let envs = environments.for_request(Chosen::new(&subject, &opts).any());
+        let envs = environments.for_request(Chosen::new(&subject, &opts.opts).any());
         let compiled = compile::compile(&subject, &opts, &envs, &Fetched(&Err(String::new())));
         assert!(compiled.is_whole, "{:?}", compiled.causes);
     }

@@ -13,24 +13,24 @@ use brine_render::pipe::{self, PipeError, PipeOptions, Rendered};
 use brine_render::yaml::Limits as YamlLimits;
 use brine_render::{Dict, Value};
 
-use super::compile::Problems;
-use super::failure::Failure;
-use super::opts::Rendering;
-use super::roots::{Files, PillarFile};
+use crate::failure::Failure;
+use crate::opts::Rendering;
+use crate::problems::Problems;
+use crate::roots::{Files, PillarFile};
 
 /// What is the same for all files of a compilation.
-pub(super) struct Renderer<'a> {
-    pub(super) files: &'a Files<'a>,
-    pub(super) rules: &'a Rendering,
+pub(crate) struct Renderer<'a> {
+    pub(crate) files: &'a Files<'a>,
+    pub(crate) rules: &'a Rendering,
     /// `opts`, `grains`, `pillar` and the like.
-    pub(super) context: Dict,
+    pub(crate) context: Dict,
     /// What functions see. What they take counts for all files together.
-    pub(super) functions: functions::Surroundings,
+    pub(crate) functions: functions::Surroundings,
 }
 
 impl Renderer<'_> {
     /// What functions see of a minion. What templates write to the log goes to the master's.
-    pub(super) fn functions(
+    pub(crate) fn functions(
         id: &MinionId,
         grains: &Value,
         pillar: &Dict,
@@ -49,7 +49,7 @@ impl Renderer<'_> {
     }
 
     /// Renders a file that may also be text.
-    pub(super) fn render_any(&self, env: &str, file: &PillarFile) -> Result<Value, Failure> {
+    pub(crate) fn render_any(&self, env: &str, file: &PillarFile) -> Result<Value, Failure> {
         match self.pipe(env, file, "", None)? {
             Rendered::Value(value) => Ok(value),
             Rendered::Text(text) => Ok(text.into()),
@@ -58,7 +58,7 @@ impl Renderer<'_> {
 
     /// Renders a file to a value. An empty file is an empty dict. `sls` is empty for top files; `defaults` are those
     /// of an `include`.
-    pub(super) fn render(
+    pub(crate) fn render(
         &self,
         env: &str,
         file: &PillarFile,

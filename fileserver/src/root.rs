@@ -10,37 +10,40 @@ use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 /// An open file with its metadata, from the same descriptor.
-pub(crate) struct Found {
-    pub(super) path: SafePath,
-    pub(crate) file: File,
-    pub(crate) metadata: Metadata,
+pub struct Found {
+    pub(crate) path: SafePath,
+    /// The file.
+    pub file: File,
+    /// As it was when the file was opened.
+    pub metadata: Metadata,
 }
 
 /// A root folder. It may appear and disappear while the master runs.
 #[derive(Debug)]
-pub(crate) struct Root {
+pub struct Root {
     path: PathBuf,
     follow: bool,
 }
 
 impl Root {
-    pub(crate) const fn new(path: PathBuf, follow: bool) -> Self {
+    /// A folder. Symbolic links in it are followed if `follow` is set, but never out of it.
+    pub const fn new(path: PathBuf, follow: bool) -> Self {
         Self { path, follow }
     }
 
     /// Returns the folder's path.
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Opens the root itself. It may be a symlink, because it belongs to the operator.
-    pub(crate) fn open(&self) -> Option<OwnedFd> {
+    pub fn open(&self) -> Option<OwnedFd> {
         let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
         rustix::fs::open(&self.path, flags, Mode::empty()).ok()
     }
 
     /// Opens a regular file below the root.
-    pub(crate) fn open_file(&self, path: &SafePath) -> Option<Found> {
+    pub fn open_file(&self, path: &SafePath) -> Option<Found> {
         let root = self.open()?;
         // NONBLOCK, because a FIFO under the root must not block a thread.
         let fd =
@@ -51,7 +54,10 @@ impl Root {
     }
 
     /// Opens a path that the kernel resolves only below `root`.
-    pub(crate) fn open_beneath(&self, root: BorrowedFd<'_>, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+    ///
+    /// # Errors
+    /// As `openat2`.
+    pub fn open_beneath(&self, root: BorrowedFd<'_>, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
         let mut resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         if !self.follow {
             resolve |= ResolveFlags::NO_SYMLINKS;

@@ -29,11 +29,11 @@ struct Http {
     max: usize,
 }
 
-pub(super) fn read_json(given: &Arguments<'_>) -> Result<Arc<dyn ExternalPillar>, String> {
+pub(crate) fn read_json(given: &Arguments<'_>) -> Result<Arc<dyn ExternalPillar>, String> {
     read(given, Form::Json)
 }
 
-pub(super) fn read_yaml(given: &Arguments<'_>) -> Result<Arc<dyn ExternalPillar>, String> {
+pub(crate) fn read_yaml(given: &Arguments<'_>) -> Result<Arc<dyn ExternalPillar>, String> {
     read(given, Form::Yaml)
 }
 
@@ -137,7 +137,7 @@ fn quoted(text: &str) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::*;
 
     #[test]
     fn a_minions_word_leads_to_no_other_path() {

@@ -10,7 +10,7 @@ use brine_http::{Request, Tls, Url};
 use hyper::{Method, StatusCode};
 use tokio::runtime::Handle;
 
-use super::ext::{Fetch, Get};
+use crate::ext::{Fetch, Get};
 
 /// Bound on redirects. A document that moved takes one.
 const REDIRECTS_MAX: usize = 5;
@@ -18,14 +18,14 @@ const REDIRECTS_MAX: usize = 5;
 const ADDRESSES_MAX: usize = 4;
 
 /// The client.
-pub(super) struct HttpFetch {
+pub struct HttpFetch {
     runtime: Handle,
     tls: Tls,
 }
 
 impl HttpFetch {
     /// Makes a client that runs on this runtime, while a thread outside of it waits.
-    pub(super) fn new(runtime: Handle) -> Self {
+    pub fn new(runtime: Handle) -> Self {
         Self { runtime, tls: Tls::default() }
     }
 

@@ -14,12 +14,12 @@ use brine_protocol::ids::MinionId;
 use brine_protocol::value::{Value as Wire, ValueExt as _};
 use brine_render::{Dict, Value};
 
-use super::compile::Problems;
-use super::opts::PillarOpts;
-use super::roots::Files;
+use crate::opts::PillarOpts;
+use crate::problems::Problems;
+use crate::roots::Files;
 
 /// A source of pillar.
-pub(super) trait ExternalPillar: Send + Sync {
+pub(crate) trait ExternalPillar: Send + Sync {
     /// Its name in the configuration.
     fn name(&self) -> &'static str;
 
@@ -31,20 +31,20 @@ pub(super) trait ExternalPillar: Send + Sync {
 }
 
 /// What a source is asked with.
-pub(super) struct Asked<'a> {
-    pub(super) id: &'a MinionId,
+pub(crate) struct Asked<'a> {
+    pub(crate) id: &'a MinionId,
     /// A map, with the proved id.
-    pub(super) grains: &'a Wire,
-    pub(super) pillarenv: Option<&'a str>,
-    pub(super) files: &'a Files<'a>,
-    pub(super) opts: &'a PillarOpts,
+    pub(crate) grains: &'a Wire,
+    pub(crate) pillarenv: Option<&'a str>,
+    pub(crate) files: &'a Files<'a>,
+    pub(crate) opts: &'a PillarOpts,
     /// `opts` of templates.
-    pub(super) context: &'a Dict,
-    pub(super) problems: &'a Problems,
+    pub(crate) context: &'a Dict,
+    pub(crate) problems: &'a Problems,
 }
 
 /// Fetches documents for sources. Separate, so that a compilation knows no connections.
-pub(super) trait Fetch: Send + Sync {
+pub(crate) trait Fetch: Send + Sync {
     /// Returns the body of the answer to a GET. Blocks, but not after `ends`.
     ///
     /// # Errors
@@ -53,24 +53,24 @@ pub(super) trait Fetch: Send + Sync {
 }
 
 /// A request. It does not print: headers may hold credentials.
-pub(super) struct Get<'a> {
-    pub(super) url: &'a str,
-    pub(super) headers: &'a [(String, String)],
-    pub(super) max: usize,
-    pub(super) timeout: Duration,
-    pub(super) ends: Instant,
+pub(crate) struct Get<'a> {
+    pub(crate) url: &'a str,
+    pub(crate) headers: &'a [(String, String)],
+    pub(crate) max: usize,
+    pub(crate) timeout: Duration,
+    pub(crate) ends: Instant,
 }
 
 /// A configured source. It does not print, because its arguments may hold credentials.
 #[derive(Clone)]
-pub(super) struct Source(Arc<dyn ExternalPillar>);
+pub(crate) struct Source(Arc<dyn ExternalPillar>);
 
 impl Source {
-    pub(super) fn name(&self) -> &'static str {
+    pub(crate) fn name(&self) -> &'static str {
         self.0.name()
     }
 
-    pub(super) fn pillar(&self, asked: &Asked<'_>, fetch: &dyn Fetch) -> Result<Value, String> {
+    pub(crate) fn pillar(&self, asked: &Asked<'_>, fetch: &dyn Fetch) -> Result<Value, String> {
         self.0.pillar(asked, fetch)
     }
 }
@@ -92,7 +92,7 @@ const SOURCES: [(&str, Read); 3] =
 ///
 /// # Errors
 /// A source is not there, or has other arguments.
-pub(super) fn read(c: &Config) -> Result<Vec<Source>, ConfigError> {
+pub(crate) fn read(c: &Config) -> Result<Vec<Source>, ConfigError> {
     let name = settings::EXT_PILLAR.row.name;
     let wrong = |why: String| c.wrong(name, why);
     let Some(value) = c.find(settings::EXT_PILLAR)?.filter(|value| value.truthy()) else { return Ok(Vec::new()) };
@@ -116,9 +116,9 @@ pub(super) fn read(c: &Config) -> Result<Vec<Source>, ConfigError> {
 }
 
 /// The arguments of a source: a dict, a list, or the first one alone, as Salt passes them.
-pub(super) struct Arguments<'a> {
+pub(crate) struct Arguments<'a> {
     value: &'a Wire,
-    pub(super) c: &'a Config,
+    pub(crate) c: &'a Config,
 }
 
 impl<'a> Arguments<'a> {
@@ -164,7 +164,7 @@ impl<'a> Arguments<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::*;
     use std::path::Path;
 
     use brine_protocol::config::Role;
