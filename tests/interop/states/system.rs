@@ -55,7 +55,7 @@ case "$*" in
 *) exit 9 ;;
 esac
 END
-rm -f /usr/bin/timedatectl /usr/bin/lsmod /etc/modules /etc/modules-load.d/* /usr/share/zoneinfo/Mars
+rm -f /usr/bin/timedatectl /etc/modules /etc/modules-load.d/* /usr/share/zoneinfo/Mars
 printf 'C\nC.utf8\nPOSIX\n' > /run/locales
 mkdir -p /usr/share/i18n /etc/default /usr/share/zoneinfo/Etc /usr/share/zoneinfo/Europe /etc/modules-load.d
 printf 'de_DE.UTF-8 UTF-8\nen_GB.UTF-8 UTF-8\n' > /usr/share/i18n/SUPPORTED
