@@ -33,7 +33,7 @@ fn sync_modules_tells_what_changed() {
     assert_eq!(
         modules,
         json!([
-            "archive", "cmd", "config", "cp", "debconf", "disk", "file", "grains", "group", "hello", "hosts", "ini",
+            "archive", "cmd", "config", "cp", "debconf", "disk", "file", "git", "grains", "group", "hello", "hosts", "ini",
             "mine", "pillar", "pkg", "saltutil", "sandbox", "service", "shadow", "ssh", "state", "sys", "sysctl",
             "test", "user",
         ])

@@ -108,6 +108,7 @@ fn the_owner_sees_what_each_module_may_do() {
         "debconf",
         "disk",
         "file",
+        "git",
         "grains",
         "group",
         "host",

@@ -10,6 +10,29 @@ use crate::names::{MAX_NAME, glob};
 /// Command lines that standard modules come with. They grant nothing: the program still has to be granted.
 const STANDARD: &[(&str, &[&str])] = &[
     ("debconf", &["/usr/bin/debconf-get-selections"]),
+    // What looks at a repository is a probe, because git may run what the repository's configuration names. Behind `--`, no
+    // word is an option.
+    (
+        "git",
+        &[
+            "/usr/local/bin/git --version",
+            "/usr/local/bin/git ls-remote -- *",
+            "/usr/local/bin/git ls-remote --heads -- *",
+            "/usr/local/bin/git ls-remote --tags -- *",
+            "/usr/local/bin/git config --global --get-all -- *",
+            "/usr/local/bin/git config --local --get-all -- *",
+            "/usr/local/bin/git config --global --get-regexp -- **",
+            "/usr/local/bin/git config --local --get-regexp -- **",
+            "/usr/bin/git --version",
+            "/usr/bin/git ls-remote -- *",
+            "/usr/bin/git ls-remote --heads -- *",
+            "/usr/bin/git ls-remote --tags -- *",
+            "/usr/bin/git config --global --get-all -- *",
+            "/usr/bin/git config --local --get-all -- *",
+            "/usr/bin/git config --global --get-regexp -- **",
+            "/usr/bin/git config --local --get-regexp -- **",
+        ],
+    ),
     ("group", ACCOUNTS),
     ("user", ACCOUNTS),
     ("shadow", ACCOUNTS),

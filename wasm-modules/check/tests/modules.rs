@@ -77,6 +77,11 @@ const STANDARD: [(&str, &[&str], usize); 29] = [
         // With the renderer of templates, as state.
         3_300_000,
     ),
+    (
+        "git",
+        &["brine:host/changes", "brine:host/files", "brine:host/job", "brine:host/log", "brine:host/process"],
+        460_000,
+    ),
     ("grains", &["brine:host/grains", "brine:host/log", "brine:host/static-grains"], 160_000),
     ("group", &["brine:host/changes", "brine:host/job", "brine:host/log", "brine:host/process"], 170_000),
     ("host", &["brine:host/changes", "brine:host/job", "brine:host/log"], 160_000),

@@ -21,7 +21,7 @@ pub(super) fn check(fleet: &Fleet) {
     ];
     let [modules, functions, argspec, version, docs, refused, wrong] = calls(master, &made).try_into().expect("seven");
     let standard = json!([
-        "archive", "cmd", "config", "cp", "debconf", "disk", "file", "grains", "group", "hosts", "ini", "mine",
+        "archive", "cmd", "config", "cp", "debconf", "disk", "file", "git", "grains", "group", "hosts", "ini", "mine",
         "pillar", "pkg", "saltutil", "sandbox", "service", "shadow", "ssh", "state", "sys", "sysctl", "test", "user",
     ]);
     assert_eq!(modules["brine1"], standard);
