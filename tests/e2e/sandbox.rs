@@ -101,11 +101,14 @@ fn the_owner_sees_what_each_module_may_do() {
     }
     let list = master.json("web1", &["sandbox.list"]);
     for module in [
+        "alternatives",
         "archive",
         "cmd",
         "config",
         "cp",
+        "cron",
         "debconf",
+        "dig",
         "disk",
         "file",
         "git",
@@ -114,9 +117,12 @@ fn the_owner_sees_what_each_module_may_do() {
         "host",
         "hosts",
         "ini",
+        "kmod",
+        "locale",
         "mine",
         "module",
         "pillar",
+        "pip",
         "pkg",
         "pkgrepo",
         "saltutil",
@@ -130,6 +136,7 @@ fn the_owner_sees_what_each_module_may_do() {
         "sys",
         "sysctl",
         "test",
+        "timezone",
         "user",
     ] {
         assert!(list.get(module).is_some(), "{module} in {list}");

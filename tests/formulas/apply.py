@@ -132,7 +132,9 @@ def normal(value, t):
         # An exception: Salt shows where it was raised, and what it says is on its last lines. Brine says that in one line.
         raised = re.match(r'(An exception occurred in this state: )Traceback .*\n[\w.]*(?:Error|Exception): (.*)', value, re.S)
         value = value if not raised else raised[1] + raised[2].rstrip().replace('\n', '\\n')
-        # A set in Salt, without an order.
+        # Sets in Salt, without an order: directories and files of `file.recurse`, and what failed.
+        if value.startswith('#### '):
+            value = '\n\n#### '.join(sorted(value[5:].rstrip().split('\n\n#### ')))
         names = re.match(r'(One or more requisite failed: )(.*)', value, re.S)
         value = value if not names else names[1] + ', '.join(sorted(names[2].split(', ')))
         return re.sub(r'0x[0-9a-f]{8,}', '0xADDR', re.sub(r'/tmp/[\w.]{6,}', '/tmp/NAME', value))

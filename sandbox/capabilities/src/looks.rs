@@ -38,6 +38,28 @@ const STANDARD: &[(&str, &[&str])] = &[
     ("shadow", ACCOUNTS),
     ("archive", ACCOUNTS),
     (
+        "alternatives",
+        &[
+            "/usr/bin/update-alternatives --display *",
+            "/usr/bin/update-alternatives --query *",
+            "/usr/sbin/update-alternatives --display *",
+            "/usr/sbin/update-alternatives --query *",
+            "/usr/sbin/alternatives --display *",
+        ],
+    ),
+    ("cron", &["/usr/bin/crontab -l", "/usr/bin/crontab -u * -l"]),
+    (
+        "dig",
+        &[
+            "/usr/bin/dig +short * *",
+            "/usr/bin/dig +short * * @*",
+            "/usr/bin/dig +short -x *",
+            "/usr/bin/dig +short -x * @*",
+        ],
+    ),
+    ("kmod", &["/usr/bin/lsmod", "/usr/sbin/lsmod"]),
+    ("locale", &["/usr/bin/locale -a", "/usr/bin/localectl status"]),
+    (
         "pkg",
         &[
             "/usr/bin/dpkg-query **",
@@ -71,6 +93,7 @@ const STANDARD: &[(&str, &[&str])] = &[
         ],
     ),
     ("sysctl", &["/usr/sbin/sysctl -n *", "/usr/bin/sysctl -n *", "/usr/sbin/sysctl -a", "/usr/bin/sysctl -a"]),
+    ("timezone", &["/usr/bin/date +%Z", "/usr/bin/date +%z", "/usr/bin/timedatectl"]),
 ];
 
 /// What looks at users and groups, and whether there is a directory.
@@ -79,7 +102,7 @@ const ACCOUNTS: &[&str] = &[
     "/usr/bin/getent passwd *",
     "/usr/bin/getent group",
     "/usr/bin/getent group *",
-    "/usr/bin/id -G -- *",
+    "/usr/bin/getent initgroups *",
     "/usr/bin/id -g -n -- *",
     "/usr/bin/test -d *",
 ];

@@ -1,4 +1,5 @@
-//! Commands, functions as states, services and repositories: the states of `cmd`, `module`, `service` and `git` do what Salt's do,
+//! Commands, functions as states, services, repositories and Python's packages: the states of `cmd`, `module`, `service`,
+//! `git` and `pip` do what Salt's do,
 //! each in a root of its own that is thrown away. Results, comments and changes are compared state by state, in a dry run, an apply and another.
 
 use std::path::Path;
@@ -117,5 +118,12 @@ fn repositories_are_as_in_salt() {
     let there = "for repository in /opt/* /home/ada/app; do [ ! -e $repository/HEAD -a ! -e $repository/.git ] || (cd $repository; \
                  pwd; git rev-parse HEAD 2>&1 || true; git for-each-ref; git status --short; git config --local --list); done; \
                  cat /home/ada/.gitconfig; find /opt /srv /home/ada -maxdepth 2 | LC_ALL=C sort";
+    assert_eq!(ours.shell(there), theirs.shell(there));
+}
+
+#[test]
+fn packages_of_python_are_as_in_salt() {
+    let Some([ours, theirs]) = compare(include_str!("pip.sh"), &steps(include_str!("pip.json"))) else { return };
+    let there = "for venv in venv other; do /opt/$venv/bin/python -m pip list; done; ls /tmp";
     assert_eq!(ours.shell(there), theirs.shell(there));
 }

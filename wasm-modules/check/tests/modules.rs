@@ -8,7 +8,12 @@ use wit_parser::{Function, Resolve, TypeDefKind, WorldItem, WorldKey};
 
 /// Every standard module with its permitted imports and its largest size. An import is a request for rights, so a new
 /// one is a decision, made here and in the sandbox's policy. Each module is read, compiled and mapped on every minion.
-const STANDARD: [(&str, &[&str], usize); 29] = [
+const STANDARD: [(&str, &[&str], usize); 35] = [
+    (
+        "alternatives",
+        &["brine:host/changes", "brine:host/grains", "brine:host/job", "brine:host/log", "brine:host/process"],
+        150_000,
+    ),
     (
         "archive",
         &[
@@ -52,10 +57,24 @@ const STANDARD: [(&str, &[&str], usize); 29] = [
         260_000,
     ),
     (
+        "cron",
+        &[
+            "brine:host/files",
+            "brine:host/functions",
+            "brine:host/grains",
+            "brine:host/job",
+            "brine:host/log",
+            "brine:host/process",
+            "wasi:random/random",
+        ],
+        230_000,
+    ),
+    (
         "debconf",
         &["brine:host/changes", "brine:host/files", "brine:host/job", "brine:host/log", "brine:host/process"],
         115_000,
     ),
+    ("dig", &["brine:host/log", "brine:host/process"], 110_000),
     ("disk", &["brine:host/disks", "brine:host/log"], 60_000),
     (
         "file",
@@ -88,6 +107,16 @@ const STANDARD: [(&str, &[&str], usize); 29] = [
     ("hosts", &["brine:host/changes", "brine:host/log"], 150_000),
     ("ini", &["brine:host/changes", "brine:host/job", "brine:host/log"], 200_000),
     (
+        "kmod",
+        &["brine:host/changes", "brine:host/grains", "brine:host/job", "brine:host/log", "brine:host/process"],
+        180_000,
+    ),
+    (
+        "locale",
+        &["brine:host/changes", "brine:host/grains", "brine:host/job", "brine:host/log", "brine:host/process"],
+        280_000,
+    ),
+    (
         "mine",
         &[
             "brine:host/config",
@@ -102,6 +131,11 @@ const STANDARD: [(&str, &[&str], usize); 29] = [
     ),
     ("module", &["brine:host/functions", "brine:host/job", "brine:host/log", "brine:host/modules"], 120_000),
     ("pillar", &["brine:host/config", "brine:host/log", "brine:host/pillar"], 140_000),
+    (
+        "pip",
+        &["brine:host/changes", "brine:host/files", "brine:host/job", "brine:host/log", "brine:host/process"],
+        360_000,
+    ),
     (
         "pkg",
         &[
@@ -182,6 +216,11 @@ const STANDARD: [(&str, &[&str], usize); 29] = [
             "wasi:random/random",
         ],
         215_000,
+    ),
+    (
+        "timezone",
+        &["brine:host/changes", "brine:host/grains", "brine:host/job", "brine:host/log", "brine:host/process"],
+        180_000,
     ),
     (
         "user",

@@ -70,12 +70,12 @@ impl Guest for Module {
         cache_dir: Option<Data>,
         no_binary: Option<Data>,
         extra_args: Option<Data>,
-    ) -> Result<StateResult, String> {
+    ) -> Result<Data, String> {
         let bin_env = full(bin_env.as_ref())?.or(full(pip_bin.as_ref())?).map(Data::from);
         let packages = match pkgs.map(|pkgs| pkgs.value()).transpose()?.filter(Value::truthy) {
             None => vec![name.clone()],
             Some(Value::List(items)) => items.iter().map(Value::to_text).collect(),
-            Some(_) => return Ok(StateResult::bad("pkgs argument must be formatted as a list")),
+            Some(_) => return Ok(named(&name, StateResult::bad("pkgs argument must be formatted as a list"))),
         };
         let given = Given {
             pkgs: None,
@@ -113,7 +113,9 @@ impl Guest for Module {
             no_binary,
             extra_args,
         };
-        let failed = |why: String| Ok(StateResult::bad(format!("Error installing '{name}': {why}")));
+        // As in Salt, the result has the names of all packages.
+        let all = packages.join(";");
+        let failed = |why: String| Ok(named(&all, StateResult::bad(format!("Error installing '{name}': {why}"))));
         let pip = match pip(given.bin_env.clone(), given.user.clone(), given.cwd.clone(), given.env_vars.clone()) {
             Ok(pip) => pip,
             Err(why) => return failed(why),
@@ -124,13 +126,14 @@ impl Guest for Module {
         };
         for (option, argument) in [("use_wheel", use_wheel), ("no_use_wheel", no_use_wheel)] {
             if flag(argument.as_ref(), false)? {
-                return Ok(StateResult::bad(format!(
+                let why = format!(
                     "The '{option}' option is only supported in pip between 1.4 and 9.0.3. The version of pip detected was \
                      {version}."
-                )));
+                );
+                return Ok(named(&all, StateResult::bad(why)));
             }
         }
-        installed(&packages, given, &pip)
+        Ok(named(&all, installed(&packages, given, &pip)?))
     }
 
     fn removed(
@@ -192,6 +195,16 @@ impl Guest for Module {
             }
         })
     }
+}
+
+/// A result with a name of its own.
+fn named(name: &str, done: StateResult) -> Data {
+    Data::dict([
+        ("name", name.into()),
+        ("result", done.result.into()),
+        ("comment", done.comment.into()),
+        ("changes", done.changes),
+    ])
 }
 
 /// What has to be done for a package.

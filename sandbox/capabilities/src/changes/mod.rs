@@ -11,6 +11,10 @@ use crate::prelude::*;
 pub(crate) const DECLARATION: Declaration = Declaration {
     standard: &[
         ("debconf", Standard::Least),
+        ("locale", Standard::Least),
+        ("timezone", Standard::Least),
+        ("alternatives", Standard::Least),
+        ("kmod", Standard::Least),
         ("pkg", Standard::Least),
         ("pkgrepo", Standard::Least),
         ("cmd", Standard::Least),

@@ -9,6 +9,12 @@ use crate::prelude::*;
 pub(crate) const DECLARATION: Declaration = Declaration {
     standard: &[
         ("debconf", Standard::Least),
+        ("cron", Standard::Least),
+        ("locale", Standard::Least),
+        ("timezone", Standard::Least),
+        ("alternatives", Standard::Least),
+        ("dig", Standard::Least),
+        ("kmod", Standard::Least),
         ("pkg", Standard::Least),
         ("archive", Standard::Least),
         ("git", Standard::Least),
