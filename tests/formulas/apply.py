@@ -100,7 +100,8 @@ def changed(run, t):
     out = t + '/changed'
     run(['sh', '-c', 'cd /run/changed && find . ! -type d -o -empty | LC_ALL=C sort'], out, 60)
     paths = [line[1:] for line in open(out).read().splitlines()]
-    return [p for p in paths if p and not p.startswith(t + '/')]
+    # A directory of the host that has nothing new in it led to something that is gone.
+    return [p for p in paths if p and not p.startswith(t + '/') and not os.path.isdir(p)]
 
 
 def files(run, t):

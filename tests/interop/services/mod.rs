@@ -1,6 +1,6 @@
-//! Commands, functions as states, services, repositories and Python's packages: the states of `cmd`, `module`, `service`,
-//! `git` and `pip` do what Salt's do,
-//! each in a root of its own that is thrown away. Results, comments and changes are compared state by state, in a dry run, an apply and another.
+//! Commands, functions as states, services, repositories and Python's packages: the states of `cmd`, `module`, `service`, `git` and `pip` do
+//! what Salt's do, each in a root of its own that is thrown away. Results, comments and changes are compared state by state, in a dry run, an
+//! apply and another.
 
 use std::path::Path;
 

@@ -151,7 +151,7 @@ impl Pip {
     }
 }
 
-pub(crate) fn is_directory(path: &str) -> bool {
+fn is_directory(path: &str) -> bool {
     changes::is(path, Kind::Directory).unwrap_or(false)
 }
 

@@ -2,9 +2,8 @@
 
 use std::str::FromStr;
 
+use brine_guest::changes::{self, Kind};
 use pep440_rs::{Version, VersionSpecifiers};
-
-use crate::pip::is_directory;
 
 /// A package that is asked for.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,7 +44,7 @@ impl Requirement {
                 (None, None) => of("", Vec::new()),
             };
         }
-        if spec.contains('/') && (spec.starts_with(['/', '.']) || is_directory(spec)) {
+        if spec.contains('/') && (spec.starts_with(['/', '.']) || changes::is(spec, Kind::Directory).unwrap_or(false)) {
             return match wheel(spec) {
                 Some((name, version)) => of(name, vec![format!("=={version}")]),
                 None => of("", Vec::new()),

@@ -170,7 +170,13 @@ fn plan(name: &str, roots: &[Root], args: &Arguments) -> Result<Plan, String> {
         }
         if args.flag("include_empty", false) {
             for found in files::list(&root.saltenv, Some(&root.path), files::Kind::Dirs)? {
-                if let Some(place) = place(root, &found)?.filter(|place| !is_occupied(&plan, place)) {
+                // The directory itself is one of them, as Salt writes it.
+                let place = match found == root.path {
+                    true => clean::is_chosen(".", args.get("include_pat"), args.get("exclude_pat"))?
+                        .then(|| format!("{}/.", name.trim_end_matches('/'))),
+                    false => place(root, &found)?.filter(|place| !is_occupied(&plan, place)),
+                };
+                if let Some(place) = place {
                     plan.kept.add(&place);
                     plan.dirs.insert(place);
                 }
