@@ -52,6 +52,7 @@ fn sync_modules_tells_what_changed() {
             "kmod",
             "locale",
             "mine",
+            "mount",
             "pillar",
             "pip",
             "pkg",

@@ -15,6 +15,7 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         ("alternatives", Standard::Least),
         ("dig", Standard::Least),
         ("kmod", Standard::Least),
+        ("mount", Standard::Least),
         ("pkg", Standard::Least),
         ("archive", Standard::Least),
         ("git", Standard::Least),
@@ -106,11 +107,11 @@ impl Operation for ProcessOp {
     fn planned(self, granted: &Grants) -> Planned<Self> {
         match self {
             Self::Run(mut run) => match granted.process.looks(&run.argv) {
-                Some(program) => {
+                Some(program) if check::only_the_words_count(&granted.process, &run) => {
                     program.clone_into(&mut run.argv[0]);
                     Planned::Look(Self::Look(run))
                 }
-                None => Planned::Stop(format!("run: {}", shown(&run.argv))),
+                _ => Planned::Stop(format!("run: {}", shown(&run.argv))),
             },
             look => Planned::Look(look),
         }

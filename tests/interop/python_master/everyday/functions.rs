@@ -39,6 +39,7 @@ pub(super) fn check(fleet: &Fleet) {
         "kmod",
         "locale",
         "mine",
+        "mount",
         "pillar",
         "pip",
         "pkg",
