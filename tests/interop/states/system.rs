@@ -55,7 +55,7 @@ case "$*" in
 *) exit 9 ;;
 esac
 END
-rm -f /usr/bin/timedatectl /etc/modules /etc/modules-load.d/* /usr/share/zoneinfo/Mars
+rm -f /usr/bin/timedatectl /etc/modules /etc/modules-load.d/*
 printf 'C\nC.utf8\nPOSIX\n' > /run/locales
 mkdir -p /usr/share/i18n /etc/default /usr/share/zoneinfo/Etc /usr/share/zoneinfo/Europe /etc/modules-load.d
 printf 'de_DE.UTF-8 UTF-8\nen_GB.UTF-8 UTF-8\n' > /usr/share/i18n/SUPPORTED
@@ -121,9 +121,9 @@ again: {kmod.present: [{name: bonding}, {persist: true}]}
 "#;
 
 /// Prints what is there then.
-pub(super) const THERE: &str = "cd /etc; for file in /var/spool/cron/crontabs/* locale.gen* default/locale* default/rcS* timezone \
-                                modules modules.bak modules-load.d/*; do [ ! -f $file ] || stat -c '%n %a %U' $file; cat $file; done \
-                                2> /dev/null; readlink localtime; cat /run/mods /run/locales";
+pub(super) const THERE: &str = "cd /etc; for file in /var/spool/cron/crontabs/* locale.gen* default/locale* default/rcS* timezone modules \
+                                modules.bak modules-load.d/*; do [ ! -f $file ] || { stat -c '%n %a %U' $file; cat $file; }; done; \
+                                readlink localtime; cat /run/mods /run/locales";
 
 /// Applies the states of alternatives by Brine alone: Salt has them in an extension since 3008.
 pub(super) fn alternatives(side: &Side) {
