@@ -6,6 +6,7 @@
 
 mod hash;
 mod listing;
+mod local;
 mod modules;
 mod opts;
 mod recv;

@@ -247,6 +247,7 @@ impl Shared<'_> {
             private: self.opened.private.clone(),
             bus: self.opened.bus.clone(),
             runs: runners::Runs::default(),
+            orchestrations: runners::Orchestrations::new(&self.opts.orchestrate),
         };
         let (audit, refusals) = (self.opened.audit.clone(), self.refusals.clone());
         Runners { parts: parts.into(), returns: returns.clone(), audit, refusals }
