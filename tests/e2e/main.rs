@@ -22,6 +22,7 @@ mod job_store;
 mod keys;
 mod modules;
 mod odd_files;
+mod orchestrate;
 mod pillar;
 mod ping;
 mod presence;

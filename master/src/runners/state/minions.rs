@@ -141,7 +141,7 @@ impl Common {
 }
 
 fn jid(returns: &Returns) -> Option<Value> {
-    returns.values().next().and_then(|data| data.get("jid")).cloned()
+    returns.values().find_map(|data| data.get("jid")).cloned()
 }
 
 fn joined<'a>(ids: impl IntoIterator<Item = &'a String>) -> String {

@@ -8,6 +8,7 @@ use brine_protocol::args::condition_input;
 use brine_protocol::event::Event;
 use brine_protocol::ids::Jid;
 use brine_protocol::value::{Value, ValueExt as _, empty_map, list, map};
+use indexmap::IndexMap;
 use rand::seq::SliceRandom as _;
 
 use super::super::ask;
@@ -58,8 +59,8 @@ impl Wanted {
     }
 }
 
-/// The returns by minion, as `saltutil.cmd` has them: `{"ret", "out", "retcode", "jid"}`, or `{"failed": true}`.
-pub(super) type Returns = BTreeMap<String, Value>;
+/// The returns by minion, those that are not there last, as `saltutil.cmd` has them: `{"ret", "out", "retcode", "jid"}`, or `{"failed": true}`.
+pub(super) type Returns = IndexMap<String, Value>;
 
 /// Publishes a job with the rights of the orchestration's caller, and waits for its returns. Empty if no minion matches.
 ///
