@@ -161,7 +161,8 @@ fn states_of_the_master_run_minions_runners_and_each_other() {
     // Its events: what it starts, each result, and the end.
     let new = events.wait("the run", |tag, data| tag.ends_with("/new") && data["fun"] == "runner.state.orchestrate");
     let jid = new["jid"].as_str().expect("a jid");
-    let args = events.wait("what is started", |tag, data| tag == format!("salt/run/{jid}/args") && data["type"] == "state");
+    let args =
+        events.wait("what is started", |tag, data| tag == format!("salt/run/{jid}/args") && data["type"] == "state");
     assert_eq!((&args["name"], &args["tgt"], &args["args"]["arg"]), (&json!("web"), &json!("web1"), &json!(["web"])));
     let first = events.wait_tag(&format!("salt/job/{jid}/prog/the_master/0"));
     assert_eq!((&first["len"], &first["ret"]["__id__"]), (&json!(14), &json!("ping")));
@@ -182,7 +183,10 @@ fn states_of_the_master_run_minions_runners_and_each_other() {
     assert_eq!(there["result"], json!(null));
     // For people, with the code of its end; what is given counts before the pillar's files.
     let shown = master.command("salt-run", &["state.orch", "inner", "pillar={word: given}"]).exits(0).stdout;
-    assert!(shown.contains("the_master:") && shown.contains("Comment: given") && shown.contains("Succeeded: 1"), "{shown}");
+    assert!(
+        shown.contains("the_master:") && shown.contains("Comment: given") && shown.contains("Succeeded: 1"),
+        "{shown}"
+    );
     let only = Results::of(&orchestrate(&master, &["inner,web", "exclude=web"]).exits(0));
     assert_eq!(only.0.as_object().map(serde_json::Map::len), Some(1), "{}", only.0);
     // One state, high data, and what an SLS renders to.
@@ -190,7 +194,10 @@ fn states_of_the_master_run_minions_runners_and_each_other() {
     let json_of = |words: &[&str]| master.command("salt-run", &[&["--out=json"], words].concat()).exits(0).stdout;
     run(&["state.orchestrate_single", "fun=salt.wheel", "name=key.list_all"]).exits(0);
     let single = json_of(&["state.orchestrate_single", "fun=salt.wheel", "name=key.list_all"]);
-    assert!(single.contains("\"minions\"") && single.contains("salt_|-key.list_all_|-key.list_all_|-wheel"), "{single}");
+    assert!(
+        single.contains("\"minions\"") && single.contains("salt_|-key.list_all_|-key.list_all_|-wheel"),
+        "{single}"
+    );
     let high = json_of(&["state.orchestrate_high", "{a: {salt.function: [{name: test.ping}, {tgt: web1}]}}"]);
     assert!(high.contains("Function test.ping ran on web1."), "{high}");
     let shown = json_of(&["state.orchestrate_show_sls", "inner"]);
@@ -225,7 +232,10 @@ wheel:
 ",
         ),
         ("nested.sls", "deep:\n  salt.function: [{name: test.echo}, {tgt: web1}, {arg: [stolen]}]\n"),
-        ("template.sls", "{% do salt['saltutil.runner']('salt.execute', arg=['*', 'test.echo', ['stolen']]) %}\na:\n  test.nop: []\n"),
+        (
+            "template.sls",
+            "{% do salt['saltutil.runner']('salt.execute', arg=['*', 'test.echo', ['stolen']]) %}\na:\n  test.nop: []\n",
+        ),
         ("cmd.sls", "{% do salt['saltutil.cmd']('web1', 'test.echo', ['stolen']) %}\na:\n  test.nop: []\n"),
         ("wheel.sls", "{% do salt['saltutil.wheel']('key.delete', 'web1') %}\na:\n  test.nop: []\n"),
         ("wait.sls", "seen:\n  salt.wait_for_event: [{name: 'secret/*'}, {id_list: [a]}, {timeout: 3}]\n"),
@@ -302,10 +312,19 @@ fn an_orchestration_ends_as_its_bounds_and_its_operator_say() {
         ("cmd.sls", "{{ salt['cmd.run']('id') }}\n"),
         ("broken.sls", "{{ nothing.here }}\n"),
         ("asks.sls", "a:\n  test.nop: [{unless: /bin/true}]\nb:\n  test.nop: [{creates: /etc/passwd}]\n"),
-        ("slow.sls", "first:\n  test.nop: []\nwaits:\n  salt.wait_for_event: [{name: go}, {id_list: [a]}, {timeout: 60}]\nlast:\n  test.nop: []\n"),
+        (
+            "slow.sls",
+            "first:\n  test.nop: []\nwaits:\n  salt.wait_for_event: [{name: go}, {id_list: [a]}, {timeout: 60}]\nlast:\n  test.nop: []\n",
+        ),
         ("hard.sls", "one:\n  test.fail_without_changes: [{failhard: True}]\ntwo:\n  test.nop: []\n"),
-        ("again.sls", "one:\n  test.configurable_test_state: [{result: False}, {changes: False}, {retry: {attempts: 2, interval: 1}}]\n"),
-        ("late.sls", "first:\n  test.nop: []\nnever:\n  salt.wait_for_event: [{name: never}, {id_list: [a]}]\nlast:\n  test.nop: []\n"),
+        (
+            "again.sls",
+            "one:\n  test.configurable_test_state: [{result: False}, {changes: False}, {retry: {attempts: 2, interval: 1}}]\n",
+        ),
+        (
+            "late.sls",
+            "first:\n  test.nop: []\nnever:\n  salt.wait_for_event: [{name: never}, {id_list: [a]}]\nlast:\n  test.nop: []\n",
+        ),
     ];
     let mut master = started("orchestrate_max: 9", &files);
     let errors = |words: &[&str]| orchestrate(&master, words).exits(1).json()["data"]["the_master"][0].to_string();

@@ -221,7 +221,8 @@ fn conclude(data: &mut Value, outcome: &Outcome) {
     let (Ok(value) | Err(Failure(value))) = outcome;
     data.insert("return", value.clone());
     // An orchestration whose states failed has a result all the same, with a code.
-    let failed = value.get_text("outputter") == Some("highstate") && value.get_i64("retcode").is_some_and(|code| code != 0);
+    let failed =
+        value.get_text("outputter") == Some("highstate") && value.get_i64("retcode").is_some_and(|code| code != 0);
     data.insert("success", outcome.is_ok() && !failed);
     if outcome.is_err() {
         data.insert("retcode", 1);

@@ -230,7 +230,11 @@ impl<'a> Drive<'a> {
                     Value::None => Vec::new(),
                     other => vec![other],
                 };
-                let named = keyword.borrow().iter().map(|(name, value)| (name.as_str().unwrap_or_default().into(), value.clone())).collect();
+                let named = keyword
+                    .borrow()
+                    .iter()
+                    .map(|(name, value)| (name.as_str().unwrap_or_default().into(), value.clone()))
+                    .collect();
                 match self.world.call("base", &name, positional, named) {
                     Ok(value) => Answer::Value { value, code: 0 },
                     Err(error) => Answer::Raised(error.message, milliseconds(began)),
@@ -253,7 +257,8 @@ impl<'a> Drive<'a> {
                 (format!("salt/state_result/{jid}/{}/{name}", self.id), map([("ret", ret)]))
             }
             None => {
-                let number = event.result.get("__run_num__").and_then(|n| if let Value::Int(n) = n { Some(n) } else { None });
+                let number =
+                    event.result.get("__run_num__").and_then(|n| if let Value::Int(n) = n { Some(n) } else { None });
                 let tag = format!("salt/job/{jid}/prog/{}/{}", self.id, number.unwrap_or_default());
                 (tag, map([("ret", ret), ("len", (event.length as u64).into())]))
             }

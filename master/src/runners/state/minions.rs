@@ -30,7 +30,6 @@ fn is_set(arguments: &Value, name: &str) -> bool {
     given(arguments, name).is_some_and(ValueExt::truthy)
 }
 
-
 /// A number of seconds.
 fn seconds(value: &Value) -> Result<Duration, String> {
     let seconds = value.as_f64().or_else(|| value.text()?.trim().parse().ok());
@@ -134,7 +133,12 @@ impl Common {
 
     /// Tells of the job, and runs it.
     async fn run(&self, actor: &Actor, kind: &str, name: &Value) -> Result<Returns, String> {
-        let data = [("type", kind.into()), ("tgt", self.wanted.tgt.clone()), ("name", name.clone()), ("args", self.shown.clone())];
+        let data = [
+            ("type", kind.into()),
+            ("tgt", self.wanted.tgt.clone()),
+            ("name", name.clone()),
+            ("args", self.shown.clone()),
+        ];
         actor.runners.parts.bus.fire(format!("salt/run/{}/args", actor.within.jid), map(data));
         publish::cmd(actor, &self.wanted).await
     }

@@ -55,9 +55,9 @@ pub(super) async fn runners(actor: Arc<Actor>, call: StateCall) -> Done {
         let comment = format!("Runner functions would be executed: {}", names.join(", "));
         return Ok(StateResult::new(name, None, comment).to_value());
     }
-    let runs = planned.iter().map(|runner| {
-        in_master::run(&actor, &call.saltenv, &runner.name, Vec::new(), runner.kwarg.clone())
-    });
+    let runs = planned
+        .iter()
+        .map(|runner| in_master::run(&actor, &call.saltenv, &runner.name, Vec::new(), runner.kwarg.clone()));
     let mut outs = Vec::new();
     for (runner, done) in planned.iter().zip(join_all(runs).await) {
         match done {
@@ -82,9 +82,8 @@ fn judged(name: Value, outs: &[(&str, Value, bool)]) -> StateResult {
         "All runner functions executed successfully.".to_owned()
     } else if of_states {
         let style = Style { nested_indent: 2, ..Style::default() };
-        let line = |id: &str, out: &Value| {
-            format!("Runner {id} failed with return value:\n{}", render("nested", out, &style))
-        };
+        let line =
+            |id: &str, out: &Value| format!("Runner {id} failed with return value:\n{}", render("nested", out, &style));
         failed.iter().map(|(id, out, _)| line(id, out)).collect::<Vec<_>>().join("\n")
     } else {
         let ids: Vec<&str> = failed.iter().map(|(id, ..)| *id).collect();

@@ -45,7 +45,6 @@ impl Patience {
 
     /// Returns why the orchestration has to end, if it has to.
     pub(super) fn is_over(&self) -> Option<String> {
-        (self.stop.is_cancelled() || Instant::now() >= self.until)
-            .then(|| self.runtime.block_on(self.over()))
+        (self.stop.is_cancelled() || Instant::now() >= self.until).then(|| self.runtime.block_on(self.over()))
     }
 }

@@ -36,9 +36,9 @@ pub(super) fn answer(call: &Call) -> Option<Result<Value, String>> {
                 Value::None => Value::None,
                 other => other.truthy().into(),
             });
-            let changes = given.get("changes").unwrap_or_else(|| {
-                Value::dict([("Requisites with changes".into(), Value::list(watched(call)))])
-            });
+            let changes = given
+                .get("changes")
+                .unwrap_or_else(|| Value::dict([("Requisites with changes".into(), Value::list(watched(call)))]));
             of(given, result, comment(given, "Watch statement fired."), changes)
         }
         _ => return None,

@@ -126,9 +126,8 @@ async fn all(actor: &Actor, wanted: &Wanted) -> Result<Returns, String> {
         }
     }
     let mut returns = watch.finish(&published.jid).await?;
-    let silent = |ids: &[String]| -> Vec<String> {
-        ids.iter().filter(|id| !returns.contains_key(*id)).cloned().collect()
-    };
+    let silent =
+        |ids: &[String]| -> Vec<String> { ids.iter().filter(|id| !returns.contains_key(*id)).cloned().collect() };
     let mut failed = silent(&published.missing);
     if wanted.expect_minions {
         failed.extend(silent(&published.minions));
@@ -155,7 +154,12 @@ impl<'a> Watch<'a> {
 
     /// Waits for the next event that counts; nothing when the time has come. After lost events, the returns are those of
     /// the job store.
-    async fn next(&mut self, jid: &str, until: Instant, wants: &(dyn Fn(&str) -> bool + Sync)) -> Result<Vec<Event>, String> {
+    async fn next(
+        &mut self,
+        jid: &str,
+        until: Instant,
+        wants: &(dyn Fn(&str) -> bool + Sync),
+    ) -> Result<Vec<Event>, String> {
         loop {
             let next = tokio::select! {
                 biased;
@@ -286,7 +290,8 @@ impl<'a> Batch<'a> {
             timeout: Some(wanted.timeout.unwrap_or(PING).min(PING)),
             ..wanted.of("test.ping", Vec::new(), wanted.tgt.clone(), &wanted.tgt_type)
         };
-        let minions: Vec<String> = all(actor, &ping).await?.into_iter().filter(|(_, pong)| pong.has("ret")).map(|(id, _)| id).collect();
+        let minions: Vec<String> =
+            all(actor, &ping).await?.into_iter().filter(|(_, pong)| pong.has("ret")).map(|(id, _)| id).collect();
         let slots = Slots::new(minions, BatchOptions { size, wait: Duration::ZERO, failhard: wanted.failhard });
         let (jid, watch) = (Jid::now(), Watch::new(actor)?);
         Ok(Self { actor, wanted, jid, slots, waiters: Vec::new(), watch, silent: Vec::new() })
@@ -330,7 +335,8 @@ impl<'a> Batch<'a> {
             let ret = value.get("ret").cloned().unwrap_or(Value::Nil);
             map([("out", Value::from("highstate")), ("ret", ret)])
         };
-        let silent = self.silent.into_iter().map(|id| (id, map([("out", Value::from("highstate")), ("ret", empty_map())])));
+        let silent =
+            self.silent.into_iter().map(|id| (id, map([("out", Value::from("highstate")), ("ret", empty_map())])));
         let all: Returns = silent.collect();
         Ok(all.into_iter().chain(returns.into_iter().map(|(id, value)| (id, shown(value)))).collect())
     }
@@ -340,12 +346,7 @@ impl<'a> Batch<'a> {
             kwargs: self.wanted.kwargs.clone(),
             ret: self.wanted.ret.clone(),
             more: self.wanted.more.clone(),
-            ..self.wanted.of(
-                &self.wanted.fun,
-                self.wanted.args.clone(),
-                list(ids.iter().map(String::as_str)),
-                "list",
-            )
+            ..self.wanted.of(&self.wanted.fun, self.wanted.args.clone(), list(ids.iter().map(String::as_str)), "list")
         };
         let opts = &self.actor.runners.parts.opts;
         let published = publish(self.actor, &part, Some(&self.jid)).await?;

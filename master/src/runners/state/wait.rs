@@ -22,7 +22,10 @@ const TIMEOUT_MAX_SECONDS: f64 = 604_800.0;
 enum Sight {
     All,
     /// Those of these minions, and the caller's own.
-    Some { minions: BTreeSet<String>, name: String },
+    Some {
+        minions: BTreeSet<String>,
+        name: String,
+    },
 }
 
 impl Sight {

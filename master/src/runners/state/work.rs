@@ -59,7 +59,10 @@ pub(super) async fn run(run: &Run, asked: Asked) -> Result<Wire, Failure> {
     }
     let opts = parts.orchestrations.opts.load_full();
     let turn = parts.orchestrations.turn().ok_or_else(|| {
-        Failure::from(format!("{} orchestrations run, as many as orchestrate_max allows: try again later", opts.at_once))
+        Failure::from(format!(
+            "{} orchestrations run, as many as orchestrate_max allows: try again later",
+            opts.at_once
+        ))
     })?;
     let id = parts.opts.id.clone();
     let subject_id = MinionId::try_from(id.as_str()).map_err(|_| format!("the master's id {id:?} is no minion's"))?;
@@ -168,7 +171,8 @@ impl Work {
             What::Low(data) => {
                 let low = dict(&data)?;
                 low.set("__orchestration_jid__", jid);
-                let part = |name: &str| low.get(name).and_then(|part| part.as_str().map(str::to_owned)).unwrap_or_default();
+                let part =
+                    |name: &str| low.get(name).and_then(|part| part.as_str().map(str::to_owned)).unwrap_or_default();
                 let full = format!("{}.{}", part("state"), part("fun"));
                 if super::table::parameters(&full).is_none() {
                     return Ok(list([format!("Specified state '{full}' was not found")]));
