@@ -36,6 +36,9 @@ pub(crate) struct New {
     /// The language to write it in
     #[arg(short, long)]
     pub(crate) lang: Lang,
+    /// With a state, for SLS files, beside the function
+    #[arg(long)]
+    pub(crate) state: bool,
     /// The folder to make [default: NAME]
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
@@ -93,31 +96,41 @@ pub(crate) struct Diff {
     pub(crate) json: bool,
 }
 
-/// Call a function of a module once, in the sandbox of a minion and without a minion
+/// Call a function or a state of a module once, in the sandbox of a minion and without a minion
 ///
 /// The engine, the limits and the checks are a minion's. What the module asks for is granted by --grant, in the words of the
 /// configuration; a refusal names the option that would allow it. Without FUNCTION it says which there are.
+///
+/// With --state, FUNCTION is a state, and the first of the arguments its name, as in `salt '*' state.single`. Ends with 1 where nothing
+/// could be run, and with 2 where the state failed.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  salt-module run hello.wasm world\n  salt-module run hello.wasm world name=Ada --out json\n  \
     salt-module run disk_report.wasm report / --grant disks --grant 'filesystem: {/srv: ro}'\n  \
-    salt-module run hello.wasm world --limit 'memory: 16MiB' --usage"
+    salt-module run hello.wasm world --limit 'memory: 16MiB' --usage\n  \
+    salt-module run --state motd.wasm written /tmp/motd text=hi --grant 'changes: {/tmp: rw}' --test"
 )]
 pub(crate) struct Run {
     /// The module, NAME.wasm
     pub(crate) file: PathBuf,
-    /// The function: `world`, or `hello.world` as `salt` calls it
+    /// The function: `world`, or `hello.world` as `salt` calls it; with --state the state
     pub(crate) function: Option<String>,
     /// Its arguments as `salt` takes them: each is YAML, NAME=VALUE is a keyword. After `--` they may begin with a dash
     #[arg(allow_negative_numbers = true)]
     pub(crate) arguments: Vec<String>,
+    /// Run a state of the module, and print its result as the outputter `highstate` does
+    #[arg(long)]
+    pub(crate) state: bool,
+    /// Change nothing (`test=True`): say what the state would change, and the plan, which is what the host stopped
+    #[arg(long, requires = "state")]
+    pub(crate) test: bool,
     /// Grant something, as an entry under `sandbox: modules: NAME:` says it; may be given several times
     #[arg(short, long = "grant", value_name = "YAML")]
     pub(crate) grants: Vec<String>,
     /// Limit the call, as `sandbox: limits:` says it; may be given several times
     #[arg(long = "limit", value_name = "YAML")]
     pub(crate) limits: Vec<String>,
-    /// How to print the return: nested, json, yaml, raw, txt…
+    /// How to print the return: nested, highstate, json, yaml, raw, txt…
     #[arg(long, value_name = "OUTPUTTER")]
     pub(crate) out: Option<String>,
     /// Say on standard error what the call used

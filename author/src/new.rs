@@ -6,10 +6,13 @@ use brine_sandbox::ModuleName;
 
 use crate::cli::New;
 use crate::failure::Failure;
+use crate::lang::Lang;
 use crate::{file, wit};
 
 /// The world of a new module, which is the same in every language.
 const WORLD: &str = include_str!("../templates/world.wit");
+/// The world of a new module with a state.
+const WORLD_WITH_STATE: &str = include_str!("../templates/world_state.wit");
 
 pub(crate) fn run(options: &New) -> Result<(), Failure> {
     let name: ModuleName =
@@ -21,8 +24,15 @@ pub(crate) fn run(options: &New) -> Result<(), Failure> {
         return Err(Failure::unwritable(&dir, "it is there already and not empty; choose another with --dir"));
     }
     let language = options.lang.language();
-    let files = [("wit/world.wit", WORLD)].into_iter().chain(language.template().iter().copied());
+    let (world, other) = if options.state {
+        let other = language.state_template().ok_or_else(|| no_state(language.title()))?;
+        (WORLD_WITH_STATE, Some(other))
+    } else {
+        (WORLD, None)
+    };
+    let files = [("wit/world.wit", world)].into_iter().chain(language.template().iter().copied());
     for (path, text) in files {
+        let text = other.filter(|(own, _)| *own == path).map_or(text, |(_, text)| text);
         let path = dir.join(names.fill(path));
         let folder = path.parent().unwrap_or(&dir);
         std::fs::create_dir_all(folder).map_err(|error| Failure::unwritable(folder, error))?;
@@ -31,6 +41,12 @@ pub(crate) fn run(options: &New) -> Result<(), Failure> {
     wit::lay_down(&dir.join("wit"))?;
     print(&dir, &name, options, &names);
     Ok(())
+}
+
+fn no_state(language: &str) -> Failure {
+    let with = Lang::ALL.into_iter().map(Lang::language).filter(|language| language.state_template().is_some());
+    let with: Vec<&str> = with.map(|language| language.title()).collect();
+    Failure::usage(format!("there is no first state in {language}; --state is for {}", with.join(" and ")))
 }
 
 fn print(dir: &Path, name: &ModuleName, options: &New, names: &Names) {
@@ -45,6 +61,9 @@ fn print(dir: &Path, name: &ModuleName, options: &New, names: &Names) {
     say!("  cd {}", dir.display());
     say!("  salt-module build");
     say!("  salt-module run {name}.wasm world");
+    if options.state {
+        say!("  salt-module run --state {name}.wasm written /tmp/{name} --grant 'changes: {{/tmp: rw}}' --test");
+    }
     say!("  {:<33} # its own test", language.test_command());
 }
 

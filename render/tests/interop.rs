@@ -1,4 +1,4 @@
-//! As `yaml.rs`, with a Python Salt that is asked now. `BRINE_PYTHON` names its interpreter, as in `make interop`.
+//! As `yaml.rs`, `jinja.rs` and `functions.rs`, with a Python Salt that is asked now. `BRINE_PYTHON` names its interpreter, as in `make interop`.
 #![allow(clippy::disallowed_methods, reason = "tests start Python")]
 
 mod common;
@@ -11,13 +11,17 @@ fn python() -> PathBuf {
     std::env::var_os("BRINE_PYTHON").map_or_else(installed, PathBuf::from)
 }
 
-/// What the script writes.
-fn oracle(args: &[&str]) -> String {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/yaml_oracle.py");
+/// What a script of `tests/python` writes.
+fn script(name: &str, args: &[&str]) -> String {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python").join(name);
     let output = Command::new(python()).arg(script).args(args).env("PYTHONHASHSEED", "0").output();
     let output = output.unwrap_or_else(|error| panic!("run `make venv` first: {}: {error}", python().display()));
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("JSON is text")
+}
+
+fn oracle(args: &[&str]) -> String {
+    script("yaml_oracle.py", args)
 }
 
 /// Whether the answers in `data/` are of this Salt and this Python.
@@ -36,6 +40,10 @@ fn recorded_answers_are_stock_salts() {
         assert!(oracle(&["load", "1", "2500"]) == include_str!("data/load.jsonl"), "data/load.jsonl is not its answer");
         assert!(oracle(&["dump", "1", "2000"]) == include_str!("data/dump.jsonl"), "data/dump.jsonl is not its answer");
         assert!(oracle(&["json", "1", "1500"]) == include_str!("data/json.jsonl"), "data/json.jsonl is not its answer");
+        let jinja = script("jinja_oracle.py", &[]);
+        assert!(jinja == include_str!("data/jinja.jsonl"), "data/jinja.jsonl is not its answer");
+        let functions = script("functions_oracle.py", &[]);
+        assert!(functions == include_str!("data/functions.jsonl"), "data/functions.jsonl is not its answer");
     }
 }
 

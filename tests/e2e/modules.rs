@@ -33,9 +33,9 @@ fn sync_modules_tells_what_changed() {
     assert_eq!(
         modules,
         json!([
-            "archive", "cmd", "config", "cp", "debconf", "disk", "file", "grains", "group", "hello", "hosts", "ini",
-            "mine", "pillar", "pkg", "saltutil", "sandbox", "service", "shadow", "ssh", "state", "sys", "sysctl",
-            "test", "user",
+            "archive", "cmd", "config", "cp", "cron", "debconf", "disk", "file", "grains", "group", "hello", "hosts",
+            "ini", "locale", "mine", "pillar", "pkg", "saltutil", "sandbox", "service", "shadow", "ssh", "state",
+            "sys", "sysctl", "test", "user",
         ])
     );
 }

@@ -56,7 +56,7 @@ pub(crate) fn built(path: &str, name: &str) -> Vec<u8> {
 }
 
 /// Returns the rustc for the standard modules, which has the target's library.
-fn guest_rustc() -> String {
+pub(crate) fn guest_rustc() -> String {
     let script = source("tools/guest-rustc.sh");
     let output = Command::new(script).arg(program_folder().join("../guest-rustc")).output().unwrap();
     assert!(output.status.success(), "{output:?}");

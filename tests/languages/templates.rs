@@ -6,7 +6,7 @@ use std::path::Path;
 use brine_kit::process::run_with;
 use brine_kit::programs::program;
 
-use crate::build::{built, salt_module, source};
+use crate::build::{built, guest_rustc, salt_module, source};
 
 #[test]
 fn a_new_module_passes_its_own_test() {
@@ -18,6 +18,36 @@ fn a_new_module_passes_its_own_test() {
         let line = format!("cd '{}' && {test}", hello.display());
         run_with(Path::new("/bin/sh"), &["-c", &line], &[]).exits(0);
     }
+}
+
+/// The template of a state, in the languages that have one: a dry run of what Rust's makes; Python's is compiled as any
+/// other module (`trouble.rs` runs one).
+#[test]
+fn a_new_module_with_a_state_is_built() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    for lang in ["rust", "python"] {
+        let (folder, module) = (path(lang), path(&format!("{lang}/greet.wasm")));
+        salt_module(&["new", "greet", "--state", "--lang", lang, "--dir", &folder], &[]).exits(0);
+        let rustc = guest_rustc();
+        let built = salt_module(&["build", &folder], &[("RUSTC", rustc.as_str())]).exits(0);
+        assert!(built.stdout.contains("  greet.states.written(name: string, who: option<string>) -> "), "{built:?}");
+        if lang == "python" {
+            continue;
+        }
+        let (file, grant) = (path("hello.txt"), format!("changes: {{{}: rw}}", dir.path().display()));
+        let words = ["run", "--state", &module, "written", &file, "who=Ada", "--grant", &grant];
+        let dry = salt_module(&[&words[..], &["--test"]].concat(), &[]).exits(0);
+        let plan = format!("\nPlan, which was not done:\n    greet.states.written: would write: {file} (27 bytes)\n");
+        assert!(dry.stdout.ends_with(&plan) && dry.stdout.contains("Result: None"), "{dry:?}");
+        assert!(!Path::new(&file).exists());
+        salt_module(&words, &[]).exits(0);
+        assert_eq!(fs::read_to_string(&file).unwrap(), "Hello, Ada! This is local.\n");
+        let again = salt_module(&words, &[]).exits(0);
+        assert!(again.stdout.contains("says hello\n") && again.stdout.contains("Succeeded: 1\n"), "{again:?}");
+    }
+    let none = salt_module(&["new", "greet", "--state", "--lang", "c", "--dir", &path("c")], &[]).exits(64);
+    assert!(none.stderr.contains("--state is for Rust and Python"), "{none:?}");
 }
 
 #[test]

@@ -20,7 +20,7 @@ fn errors_that_nothing_catches_are_told_and_what_is_printed_is_logged() {
     keep("code_trouble", &minion);
 
     for (module, raised, logged) in [
-        ("trouble_py", "KeyError: 'a key' (module.py, line 8)", "File \"module.py\", line 8, in make"),
+        ("trouble_py", "KeyError: 'a key' (module.py, line 10)", "File \"module.py\", line 10, in make"),
         ("trouble_js", "TypeError: ", "module.js:2:"),
     ] {
         let make = format!("{module}.make");
@@ -33,4 +33,19 @@ fn errors_that_nothing_catches_are_told_and_what_is_printed_is_logged() {
         assert_eq!(master.json("web1", &[&make, &format!("prints_{module}")]), "done");
         minion.running().wait_log(&format!("printed prints_{module}"));
     }
+
+    // The same in a state.
+    let state = |words: &[&str]| -> serde_json::Value {
+        let all = [&["--out", "json", "web1", "state.single", "trouble_py.made"], words].concat();
+        let output = master.salt(&all);
+        let value: serde_json::Value =
+            serde_json::from_str(&output.stdout).unwrap_or_else(|why| panic!("{why}: {output:?}"));
+        let result = value["web1"].as_object().unwrap().values().next().unwrap();
+        serde_json::json!([result["result"], result["comment"], result["changes"]])
+    };
+    let raised = "An exception occurred in this state: KeyError: 'a key' (module.py, line 10)";
+    assert_eq!(state(&["raises"]), serde_json::json!([false, raised, {}]));
+    assert_eq!(state(&["prints_a_state"]), serde_json::json!([true, "done", {}]));
+    assert_eq!(state(&["again", "more={a: 1}"]), serde_json::json!([true, "done", {"a": 1}]));
+    minion.running().wait_log("printed prints_a_state");
 }

@@ -23,7 +23,8 @@
 //!
 //! Templates are files with `{{name}}` (`disk_report`: the module), `{{kebab}}` (`disk-report`: its world and package
 //! in WIT), `{{camel}}` (`diskReport`), `{{pascal}}` (`DiskReport`), in their paths too. `wit/world.wit` comes from the
-//! frame (`templates/world.wit`), so that the first module is the same in all languages: one function `world(name)`.
+//! frame (`templates/world.wit`), so that the first module is the same in all languages: one function `world(name)`, and with `--state`
+//! (`world_state.wit`) one state `written(name, who)` beside it.
 
 mod c;
 mod js;
@@ -78,6 +79,11 @@ pub(crate) trait Language: Sync {
     fn looks_for(&self) -> &'static str;
     /// Returns the files of a new module: path in its folder, text.
     fn template(&self) -> &'static [(&'static str, &'static str)];
+    /// Returns the file of [`Self::template`] that is another in a new module with a state. None: there is no such
+    /// template.
+    fn state_template(&self) -> Option<(&'static str, &'static str)> {
+        None
+    }
     /// Returns the files that an author changes first, with their purpose: `("src/lib.rs", "what they do")`.
     fn tour(&self) -> &'static [(&'static str, &'static str)];
     /// Returns the command that runs the new module's own test.

@@ -29,6 +29,10 @@ impl Language for Rust {
         ]
     }
 
+    fn state_template(&self) -> Option<(&'static str, &'static str)> {
+        Some(("src/lib.rs", include_str!("../../templates/rust/lib_state.rs.in")))
+    }
+
     fn tour(&self) -> &'static [(&'static str, &'static str)] {
         &[("src/lib.rs", "what they do, and a test of it")]
     }

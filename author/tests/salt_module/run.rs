@@ -14,7 +14,7 @@ fn built(name: &str) -> Vec<u8> {
 
 fn bench() -> Bench {
     let bench = Bench::new();
-    for name in ["hello.wasm", "spin.wasm", "disk.wasm", "cmd.wasm"] {
+    for name in ["hello.wasm", "spin.wasm", "disk.wasm", "cmd.wasm", "ini.wasm", "sysctl.wasm", "test.wasm"] {
         bench.write(name, built(name));
     }
     bench
@@ -91,4 +91,62 @@ fn limits_hold() {
     assert!(ended.code == 1 && ended.err.contains("memory limit of 8 MiB"), "{ended:?}");
     let ended = limited(&["bomb", "--limit", "memory: 1"]);
     assert!(ended.code == 64 && ended.err.contains("--limit memory: 1 is not between"), "{ended:?}");
+}
+
+/// As `state.single` on a minion, with the outputter and the exit codes of Salt.
+#[test]
+fn a_state_runs_and_a_dry_run_changes_nothing() {
+    let bench = bench();
+    let list = bench.good("run --state ini.wasm");
+    assert!(list.contains("  ini.options_present(name: string, "), "{list}");
+    assert!(bench.good("run ini.wasm").ends_with("It has states too: salt-module run --state ini.wasm\n"));
+
+    let folder = bench.path("app.ini").parent().unwrap().display().to_string();
+    let grant = format!("changes: {{{folder}: rw}}");
+    let run = |more: &[&str]| {
+        let path = bench.path("app.ini").display().to_string();
+        let words = ["run", "--state", "ini.wasm", "options_present", &path, "sections={a: {b: c}}", "--grant", &grant];
+        bench.run_in(&bench.path(""), &[&words[..], more].concat())
+    };
+    let dry = run(&["--test"]);
+    assert!(dry.code == 0 && dry.out.contains("    Function: ini.options_present\n      Result: None\n"), "{dry:?}");
+    assert!(dry.out.contains("Comment: Changed key b in section a.\n"), "{dry:?}");
+    assert!(!bench.path("app.ini").exists());
+    let done = run(&[]);
+    assert!(done.code == 0 && done.out.contains("      Result: True\n") && !done.out.contains("Plan"), "{done:?}");
+    assert_eq!(bench.read("app.ini"), b"[a]\nb = c\n".as_slice());
+    let again: serde_json::Value = serde_json::from_str(&run(&["--out", "json"]).out).unwrap();
+    let result = again["local"].as_object().unwrap().values().next().unwrap();
+    assert_eq!((&result["result"], &result["changes"]), (&true.into(), &serde_json::json!({})));
+
+    // A state that is stopped at its first program has it in the plan.
+    let words =
+        ["run", "--state", "sysctl.wasm", "present", "a.b", "value=1", "--test", "--grant", "changes: {/etc: ro}"];
+    let stopped = bench.run_in(&bench.path(""), &[&words[..], &["--grant", "process: [/usr/sbin/sysctl]"]].concat());
+    let plan = "\n\nPlan, which was not done:\n    sysctl.states.present: would run: /usr/sbin/sysctl -n a.b\n";
+    assert!(stopped.code == 0 && stopped.out.ends_with(plan), "{stopped:?}");
+    // A refusal is the state's result, with the option that lifts it.
+    let refused = bench.run_in(&bench.path(""), &[&words[..], &["--grant", "process: [/bin/true]"]].concat());
+    assert!(refused.code == 2 && refused.err.contains("Here it is granted by: --grant 'process: ["), "{refused:?}");
+
+    let few = ["--grant", "functions: []"];
+    for (words, code, expect) in [
+        ("test.wasm fail_without_changes x", 2, "Failed:    1"),
+        ("test.wasm succeed_with_changes x", 0, "Function: test.succeed_with_changes"),
+        ("test.wasm test.nop x", 0, "Comment: Success!"),
+        ("test.wasm nop name=x", 0, "Comment: Success!"),
+        ("test.wasm ping x", 1, "'test.ping' is not available. States of test: "),
+        ("test.wasm nop", 64, "test.nop NAME [ARGUMENT=VALUE…]"),
+        ("test.wasm nop x y", 64, "test.nop NAME [ARGUMENT=VALUE…]"),
+        ("hello.wasm world x", 1, "hello has no states"),
+        ("test.wasm nop x --limit memory", 64, "--limit memory"),
+    ] {
+        let words: Vec<&str> = ["run", "--state"].into_iter().chain(words.split(' ')).chain(few).collect();
+        let ended = bench.run_in(&bench.path(""), &words);
+        assert!(
+            ended.code == code && (ended.out.contains(expect) || ended.err.contains(expect)),
+            "{words:?}: {ended:?}"
+        );
+    }
+    bench.bad("run hello.wasm world --test", 64);
 }

@@ -5,6 +5,7 @@ use crate::prelude::*;
 pub(crate) const DECLARATION: Declaration = Declaration {
     standard: &[
         ("debconf", Standard::Least),
+        ("cron", Standard::Least),
         ("pkg", Standard::Least),
         ("cmd", Standard::Least),
         ("archive", Standard::Least),

@@ -14,6 +14,8 @@ const STANDARD: &[(&str, &[&str])] = &[
     ("user", ACCOUNTS),
     ("shadow", ACCOUNTS),
     ("archive", ACCOUNTS),
+    ("cron", &["/usr/bin/crontab -l", "/usr/bin/crontab -u * -l"]),
+    ("locale", &["/usr/bin/locale -a", "/usr/bin/localectl status"]),
     (
         "pkg",
         &[

@@ -8,7 +8,7 @@ use wit_parser::{Function, Resolve, TypeDefKind, WorldItem, WorldKey};
 
 /// Every standard module with its permitted imports and its largest size. An import is a request for rights, so a new
 /// one is a decision, made here and in the sandbox's policy. Each module is read, compiled and mapped on every minion.
-const STANDARD: [(&str, &[&str], usize); 29] = [
+const STANDARD: [(&str, &[&str], usize); 31] = [
     (
         "archive",
         &[
@@ -52,6 +52,19 @@ const STANDARD: [(&str, &[&str], usize); 29] = [
         260_000,
     ),
     (
+        "cron",
+        &[
+            "brine:host/files",
+            "brine:host/functions",
+            "brine:host/grains",
+            "brine:host/job",
+            "brine:host/log",
+            "brine:host/process",
+            "wasi:random/random",
+        ],
+        230_000,
+    ),
+    (
         "debconf",
         &["brine:host/changes", "brine:host/files", "brine:host/job", "brine:host/log", "brine:host/process"],
         115_000,
@@ -82,6 +95,11 @@ const STANDARD: [(&str, &[&str], usize); 29] = [
     ("host", &["brine:host/changes", "brine:host/job", "brine:host/log"], 160_000),
     ("hosts", &["brine:host/changes", "brine:host/log"], 150_000),
     ("ini", &["brine:host/changes", "brine:host/job", "brine:host/log"], 200_000),
+    (
+        "locale",
+        &["brine:host/changes", "brine:host/grains", "brine:host/job", "brine:host/log", "brine:host/process"],
+        280_000,
+    ),
     (
         "mine",
         &[

@@ -36,6 +36,13 @@ impl StateResult {
     }
 }
 
+/// The result of a state that this host cannot have, since a program is missing: Salt's sentences of a state module that did
+/// not load. `state` is its name with its module's, `why` says what is missing.
+pub fn missing(state: &str, why: &str) -> StateResult {
+    let sls = job::state().map(|state| state.sls).unwrap_or_default();
+    StateResult::bad(format!("State '{state}' was not found in SLS '{sls}'\nReason: {why}\n"))
+}
+
 /// The changes of a state that changed nothing.
 pub fn no_changes() -> Value {
     Value::Dict(Vec::new())

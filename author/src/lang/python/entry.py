@@ -13,12 +13,9 @@ import wit_world
 from componentize_py_types import Err
 
 import module
+from brine_exports import CLASSES
 from module import *  # noqa: F403
 
-try:
-    from wit_world import exports as _exports
-except ImportError:
-    _exports = None
 try:
     from wit_world.imports import log as _log
 except ImportError:
@@ -93,7 +90,7 @@ def _guarded(function):
     return call
 
 
-for _name in {"WitWorld", *(vars(_exports) if _exports else ())}:
+for _name in CLASSES:
     _class = vars(module).get(_name)
     if isinstance(_class, type) and _class.__module__ == "module":
         for _method, _function in list(vars(_class).items()):

@@ -4,9 +4,11 @@
 use std::fs;
 
 use wasmparser::{ComponentExternalKind, Parser, Payload};
+use wit_parser::{WorldItem, WorldKey};
 
 use super::{Language, Project};
 use crate::failure::Failure;
+use crate::wit::Wit;
 use crate::{file, tool};
 
 pub(super) struct Python;
@@ -44,6 +46,10 @@ impl Language for Python {
         ]
     }
 
+    fn state_template(&self) -> Option<(&'static str, &'static str)> {
+        Some((MAIN, include_str!("../../../templates/python/module_state.py.in")))
+    }
+
     fn tour(&self) -> &'static [(&'static str, &'static str)] {
         &[(MAIN, "what they do"), ("test_greeting.py", "a test of it")]
     }
@@ -55,26 +61,55 @@ impl Language for Python {
     fn build(&self, project: &Project) -> Result<Vec<u8>, Failure> {
         let tool = tool::installed("componentize-py", VERSION, SIZE, |dir| tool::pip(dir, REQUIREMENTS))?;
         file::write(&project.scratch.join("brine_entry.py"), ENTRY.as_bytes())?;
+        let classes = classes(&project.wit);
+        let named = format!("CLASSES = {classes:?}\n");
+        file::write(&project.scratch.join("brine_exports.py"), named.as_bytes())?;
         let output = project.scratch.join("component.wasm");
         let mut command = tool::command("python3");
+        // The error is at the end of what it says, without the places in its own code.
+        command.env("RUST_BACKTRACE", "0");
         command.args(["-I", "-B", "-c", START]).arg(tool.join("lib"));
         command.arg("-q").arg("-d").arg(&project.wit.dir).args(["-w", project.wit.world_name()]);
         command.args(["componentize", "--stub-wasi", "brine_entry"]);
         command.arg("-p").arg(&project.dir).arg("-p").arg(&project.scratch).arg("-o").arg(&output);
-        tool::quiet("componentize-py", &mut command, tool::PYTHON_HINT).map_err(explained)?;
+        tool::quiet("componentize-py", &mut command, tool::PYTHON_HINT)
+            .map_err(|failure| explained(failure, &classes))?;
         let component = fs::read(&output).map_err(|error| Failure::unreadable(&output, error))?;
         Ok(without_init(component))
     }
 }
 
-fn explained(failure: Failure) -> Failure {
+/// The classes that `module.py` has: of the world's own functions, and of each interface that it exports.
+fn classes(wit: &Wit) -> Vec<String> {
+    let world = &wit.resolve.worlds[wit.world];
+    let own = world.exports.values().any(|item| matches!(item, WorldItem::Function(_)));
+    let interfaces = world.exports.iter().filter_map(|(key, item)| match (key, item) {
+        (WorldKey::Name(name), WorldItem::Interface { .. }) => Some(name.as_str()),
+        (WorldKey::Interface(id), WorldItem::Interface { .. }) => wit.resolve.interfaces[*id].name.as_deref(),
+        _ => None,
+    });
+    own.then_some("wit-world").into_iter().chain(interfaces).map(camel_case).collect()
+}
+
+/// `WitWorld` for `wit-world`, as componentize-py names classes.
+fn camel_case(name: &str) -> String {
+    name.split('-')
+        .map(|word| word.get(..1).unwrap_or_default().to_ascii_uppercase() + word.get(1..).unwrap_or_default())
+        .collect()
+}
+
+fn explained(failure: Failure, classes: &[String]) -> Failure {
     let words = failure.to_string();
-    if words.contains("WitWorld") && words.contains("AttributeError") {
-        let why =
-            format!("{MAIN} has to have a class WitWorld, whose methods are the functions that the world exports");
-        return Failure::failed(format!("{words}\n{why}"));
+    let lacks = |class: &&String| words.contains(&format!("has no attribute '{class}'"));
+    match classes.iter().find(lacks) {
+        None => failure,
+        Some(class) => {
+            let of = if class == "WitWorld" { "the world" } else { "its interface of that name" };
+            Failure::failed(format!(
+                "{MAIN} has to have a class {class}, whose methods are the functions that {of} exports"
+            ))
+        }
     }
-    failure
 }
 
 /// Removes the interface `exports` that componentize-py leaves behind. Its `init` initialised the interpreter's memory

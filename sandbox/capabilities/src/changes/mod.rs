@@ -11,6 +11,7 @@ use crate::prelude::*;
 pub(crate) const DECLARATION: Declaration = Declaration {
     standard: &[
         ("debconf", Standard::Least),
+        ("locale", Standard::Least),
         ("pkg", Standard::Least),
         ("pkgrepo", Standard::Least),
         ("cmd", Standard::Least),

@@ -9,6 +9,8 @@ use crate::prelude::*;
 pub(crate) const DECLARATION: Declaration = Declaration {
     standard: &[
         ("debconf", Standard::Least),
+        ("cron", Standard::Least),
+        ("locale", Standard::Least),
         ("pkg", Standard::Least),
         ("archive", Standard::Least),
         ("group", Standard::Least),

@@ -21,8 +21,9 @@ pub(super) fn check(fleet: &Fleet) {
     ];
     let [modules, functions, argspec, version, docs, refused, wrong] = calls(master, &made).try_into().expect("seven");
     let standard = json!([
-        "archive", "cmd", "config", "cp", "debconf", "disk", "file", "grains", "group", "hosts", "ini", "mine",
-        "pillar", "pkg", "saltutil", "sandbox", "service", "shadow", "ssh", "state", "sys", "sysctl", "test", "user",
+        "archive", "cmd", "config", "cp", "cron", "debconf", "disk", "file", "grains", "group", "hosts", "ini",
+        "locale", "mine", "pillar", "pkg", "saltutil", "sandbox", "service", "shadow", "ssh", "state", "sys", "sysctl",
+        "test", "user",
     ]);
     assert_eq!(modules["brine1"], standard);
     let theirs: Vec<&Value> = functions["python"].as_array().expect("a list").iter().collect();

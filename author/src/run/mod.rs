@@ -1,13 +1,16 @@
 //! `salt-module run`: one call with the minion's engine, broker, policy and limits, but without a minion or a master.
+//!
+//! - `state.rs` a state in place of a function · `work.rs` the folder of a run
 
-use std::fs::DirBuilder;
+mod state;
+mod work;
+
 use std::io::{IsTerminal, Write};
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
-use brine_cli::commandline::user_cache;
 use brine_cli::output::{self, Outputter, Style};
+use brine_component::ModuleInfo;
 use brine_minion::config::MinionOpts;
 use brine_minion::minion::{Local, sandbox_with};
 use brine_protocol::args::parse_input;
@@ -15,13 +18,13 @@ use brine_protocol::config::{Config, Role};
 use brine_protocol::value::{Value, ValueExt, map};
 use brine_sandbox::{Capability, ModuleName, Settings, Sha256Hex, Subject};
 use sha2::{Digest, Sha256};
-use tempfile::TempDir;
 
 use crate::cage::{self, Module};
 use crate::cli::Run;
 use crate::failure::{self, Failure};
 use crate::file;
 use crate::grants::{self, Merged};
+use work::Work;
 
 /// The minion id that the module sees, because there is no minion.
 const ID: &str = "local";
@@ -40,7 +43,7 @@ pub(crate) fn run(options: &Run) -> Result<ExitCode, Failure> {
         log(level)?;
     }
     if options.function.is_none() {
-        return list(&Module::read(&options.file, false)?);
+        return list(&Module::read(&options.file, false)?, options.state);
     }
     let fun = function(options, &name)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
@@ -67,11 +70,21 @@ fn log(level: &str) -> Result<(), Failure> {
     brine_cli::logging::init(level, None).map_err(|why| Failure::usage(format!("--log-level: {why}")))
 }
 
-/// Lists the functions.
-fn list(module: &Module) -> Result<ExitCode, Failure> {
-    say!("{} has these functions; name one, and its arguments after it:", module.name);
-    for function in &module.info.functions {
-        say!("  {}", brine_component::signature(&module.name, function));
+/// Lists the functions, or the states.
+fn list(module: &Module, states: bool) -> Result<ExitCode, Failure> {
+    let (what, all) = if states { ("states", &module.info.states) } else { ("functions", &module.info.functions) };
+    if all.is_empty() {
+        say!("{} has no {what}.", module.name);
+    } else {
+        say!("{} has these {what}; name one, and its arguments after it:", module.name);
+    }
+    for function in all {
+        let signature = brine_component::signature(&module.name, function);
+        // `deploy.installed`, as an SLS file names it.
+        say!("  {}", signature.replacen(&format!(".{}.", brine_component::STATES), ".", 1));
+    }
+    if !states && !module.info.states.is_empty() {
+        say!("It has states too: salt-module run --state {}", module.path.display());
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -86,12 +99,12 @@ async fn host(
     limits: Merged,
 ) -> Result<ExitCode, Failure> {
     let work = Work::new()?;
-    let dir = work.folder.path();
+    let dir = work.path();
     // Ctrl-C removes the folder too.
     let ended = tokio::select! {
         ended = Box::pin(async {
-            let local = prepare(dir, &options.file, name, wasm, &grants, limits).await?;
-            let ended = call(options, &local, (name, fun), wasm, &grants).await;
+            let (local, info) = prepare(dir, options, name, wasm, &grants, limits).await?;
+            let ended = call(options, &local, (name, fun), (wasm, &info), &grants).await;
             local.sandbox().shutdown().await;
             ended
         }) => ended,
@@ -101,62 +114,30 @@ async fn host(
     ended
 }
 
-/// The folder of a run, in the user's cache folder if possible. The compiled code of the last run is moved into it and
-/// back afterwards. A second run at the same time finds none and compiles again.
-struct Work {
-    folder: TempDir,
-    kept: Option<PathBuf>,
-}
-
-impl Work {
-    fn new() -> Result<Self, Failure> {
-        let none = |error: std::io::Error| Failure::failed(format!("no folder to work in: {error}"));
-        let kept = user_cache().map(|cache| cache.join("run"));
-        let kept = kept.filter(|dir| DirBuilder::new().recursive(true).mode(0o700).create(dir).is_ok());
-        let (folder, kept) = match kept.and_then(|dir| Some((tempfile::tempdir_in(&dir).ok()?, dir.join("compiled")))) {
-            Some((folder, kept)) => (folder, Some(kept)),
-            None => (tempfile::tempdir().map_err(none)?, None),
-        };
-        let work = Self { folder, kept };
-        let modules = work.folder.path().join("cache/modules");
-        DirBuilder::new().recursive(true).mode(0o700).create(&modules).map_err(none)?;
-        if let Some(kept) = &work.kept {
-            // There may be no compiled code.
-            let _ = std::fs::rename(kept, work.compiled());
-        }
-        Ok(work)
-    }
-
-    fn compiled(&self) -> PathBuf {
-        self.folder.path().join("cache/sandbox")
-    }
-
-    fn keep(&self) {
-        if let Some(kept) = &self.kept {
-            // If another run was faster, its compiled code is as good.
-            let _ = std::fs::rename(self.compiled(), kept);
-        }
-    }
-}
-
 async fn prepare(
     dir: &Path,
-    path: &Path,
+    options: &Run,
     name: &ModuleName,
     wasm: &[u8],
     grants: &Merged,
     limits: Merged,
-) -> Result<Local, Failure> {
+) -> Result<(Local, ModuleInfo), Failure> {
+    let path = &options.file;
     let mut package = cage::package()?;
     let called = grants.get(Capability::Functions.key());
     if called.is_none_or(|functions| !functions.truthy()) {
         // The module cannot call the standard modules, and each of them would have to be compiled.
-        package.modules = dir.join("standard");
-        std::fs::create_dir(&package.modules).map_err(|error| Failure::unwritable(&package.modules, error))?;
+        let needed: &[&str] = if options.state { &state::MODULES } else { &[] };
+        package.modules = work::few_modules(dir, &package.modules, needed)?;
+    }
+    let (mut entry, mut general) = (grants.value(), limits.value());
+    if options.state {
+        // They are of the state, and not of the module `state` that runs it.
+        entry.insert("limits", std::mem::replace(&mut general, Value::Map(Vec::new())));
     }
     let sandbox = map([
-        ("modules", map([(name.as_str(), grants.value())])),
-        ("limits", limits.value()),
+        ("modules", map([(name.as_str(), entry)])),
+        ("limits", general),
         // The file is what is to run, whatever has its name.
         ("replace_standard", Value::Array(vec![name.as_str().into()])),
     ]);
@@ -184,12 +165,16 @@ async fn prepare(
     }
     // The file is there from the start, so that compiled code of an earlier run is not attributed to another module.
     file::write(&opts.modules_dir().join(format!("{name}.wasm")), wasm)?;
-    Local::prepare(opts, make).await.map_err(misuse)
+    Ok((Local::prepare(opts, make).await.map_err(misuse)?, info))
 }
 
 /// Rewrites a setting's error in terms of the options that became settings.
 fn in_options(error: &str, name: &ModuleName) -> String {
-    let options = [(format!("sandbox:modules:{name}:"), "--grant "), ("sandbox:limits:".to_owned(), "--limit ")];
+    let options = [
+        (format!("sandbox:modules:{name}:limits:"), "--limit "),
+        (format!("sandbox:modules:{name}:"), "--grant "),
+        ("sandbox:limits:".to_owned(), "--limit "),
+    ];
     let said = options.iter().fold(error.to_owned(), |text, (setting, option)| text.replace(setting, option));
     said.strip_prefix("the setting ").map(str::to_owned).unwrap_or(said)
 }
@@ -198,16 +183,22 @@ async fn call(
     options: &Run,
     local: &Local,
     (name, fun): (&ModuleName, &str),
-    wasm: &[u8],
+    (wasm, info): (&[u8], &ModuleInfo),
     grants: &Merged,
 ) -> Result<ExitCode, Failure> {
+    let (fun, arguments) = if options.state {
+        let state = state::full_name(name, fun, &info.states)?;
+        (state::SINGLE, state::arguments(&state, &options.arguments, options.test)?)
+    } else {
+        (fun, parse_input(&options.arguments))
+    };
     let installed = local.sandbox().install(name.as_str(), wasm, None, "base").await;
     installed.map_err(|why| Failure::failed(with_hint(&why.to_string(), grants)))?;
     if options.log_level.is_none() {
         // The log starts here: the call matters, not the preparation of its host.
         log("info")?;
     }
-    let called = local.call(fun, parse_input(&options.arguments)).await;
+    let called = local.call(fun, arguments).await;
     if options.usage {
         let shown = output::render("nested", &map([("usage", called.usage())]), &Style::default());
         brine_cli::print::stderr(shown.trim_end());
@@ -218,6 +209,14 @@ async fn call(
         return Err(Failure::failed(format!("error running {fun}: {said}")));
     }
     print(options, &outcome.value, outcome.retcode);
+    if options.state {
+        if options.out.is_none() {
+            state::print_plan(&outcome.value);
+        }
+        state::print_hints(&outcome.value, grants);
+        // Salt's codes: 1 if nothing could be run, 2 if the state failed.
+        return Ok(ExitCode::from(u8::try_from(outcome.retcode).unwrap_or(failure::FAILED)));
+    }
     Ok(if outcome.retcode == 0 { ExitCode::SUCCESS } else { ExitCode::from(failure::FAILED) })
 }
 
@@ -233,7 +232,7 @@ fn with_hint(words: &str, grants: &Merged) -> String {
 fn print(options: &Run, value: &Value, retcode: i64) {
     let terminal = std::io::stdout().is_terminal();
     let mut style = Style { retcode, ..if terminal { Style::terminal() } else { Style::default() } };
-    let name = options.out.as_deref().unwrap_or("nested");
+    let name = options.out.as_deref().unwrap_or(if options.state { "highstate" } else { "nested" });
     style.visible |= Outputter::by_name(name).is_some_and(Outputter::has_escapes);
     let text = output::render(name, &map([("local", value.clone())]), &style);
     let newline = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
