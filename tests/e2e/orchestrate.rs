@@ -1,6 +1,7 @@
 //! Orchestration: states of the master, what they start, and whose rights they have.
 
 use brine_kit::process::Output;
+use brine_kit::wait::wait_for;
 use brine_tests::salt::{Kind, Master};
 use serde_json::{Value, json};
 
@@ -146,10 +147,13 @@ fn states_of_the_master_run_minions_runners_and_each_other() {
         ("keys", true, "Wheel function 'key.list' executed."),
         ("together", true, "All runner functions executed successfully."),
         ("beside", true, "Function ran successfully. Function test.ping ran on web1."),
-        ("odd", false, "State 'cmd.run' was not found in SLS 'deploy'\nReason: 'cmd.run' is not available.\n"),
     ] {
         assert_eq!(results.of_id(id), (&json!(result), comment), "{id}");
     }
+    // It has no `__id__`, as in Salt.
+    let odd = &results.0["cmd_|-odd_|-touch /tmp/never_|-run"];
+    let said = "State 'cmd.run' was not found in SLS 'deploy'\nReason: 'cmd.run' is not available.\n";
+    assert_eq!((&odd["result"], &odd["comment"]), (&json!(false), &json!(said)));
     let changes = |id: &str| results.whole(id)["changes"].clone();
     assert_eq!(changes("ping")["ret"]["web1"]["kwargs"]["word"], json!("base"));
     assert_eq!(changes("web")["out"], json!("highstate"));
@@ -337,8 +341,10 @@ fn an_orchestration_ends_as_its_bounds_and_its_operator_say() {
     assert!(refused.contains("pillar_enc is not taken"), "{refused}");
     // Nothing of the master's host is asked.
     let results = Results::of(&orchestrate(&master, &["asks"]).exits(1));
-    assert!(results.of_id("a").1.contains("would run on the master"), "{}", results.0);
-    assert!(results.of_id("b").1.contains("would run on the master"), "{}", results.0);
+    for id in ["a", "b"] {
+        let (result, comment) = results.of_id(id);
+        assert!(result == &json!(false) && comment.contains("would look at the master's host"), "{}", results.0);
+    }
     let deep = orchestrate(&master, &["itself"]).exits(1).stdout;
     assert!(deep.contains("orchestrations start each other, more than 8 deep"), "{deep}");
     let results = Results::of(&orchestrate(&master, &["hard"]).exits(1));
@@ -369,6 +375,16 @@ fn an_orchestration_ends_as_its_bounds_and_its_operator_say() {
     assert!(killed.contains("waits") && !killed.contains("\"comment\":\"Success!\",\"name\":\"last\""), "{killed}");
     let unknown = master.command("salt-run", &["state.pause", "20260101000000000000"]).exits(1).stdout;
     assert!(unknown.contains("no orchestration runs as 20260101000000000000"), "{unknown}");
+    // It is not resumed after a restart of the master, which says so.
+    let jid = begin();
+    master.kill();
+    master.up();
+    let found = wait_for("word of the run that was cut off", || {
+        let found = master.command("salt-run", &["--out=json", "jobs.lookup_jid", &jid]).exits(0).json();
+        found.as_object()?.values().next().cloned()
+    });
+    assert_eq!(found["success"], json!(false));
+    assert!(found["return"].as_str().is_some_and(|said| said.contains("It is not resumed")), "{found}");
     // Its time is bounded: what had ended is there.
     let conf = std::fs::read_to_string(master.path("conf/master")).expect("just written");
     std::fs::write(master.path("conf/master"), conf + "orchestrate_timeout: 1\n").expect("our own folder");

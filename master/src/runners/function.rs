@@ -170,6 +170,11 @@ impl Run {
         Ok(Some(std::time::Duration::from_secs_f64(seconds)))
     }
 
+    /// Returns `module.function`.
+    pub(super) fn fun(&self) -> &'static str {
+        self.function.name()
+    }
+
     /// Makes the failure for a wrong argument.
     pub(super) fn wrong(&self, why: &str) -> Failure {
         Failure::from(self.function.misused(why))

@@ -8,6 +8,7 @@ use brine_protocol::value::{Value, ValueExt, map};
 use futures_util::FutureExt;
 
 use super::function::{Failure, Outcome, RunJob, Within};
+use super::state::Interrupted;
 use super::{Call, Parts, RUNNERS, find, wheel};
 use crate::access::{Denied, Principal};
 use crate::audit::{Audit, AuditLine};
@@ -98,6 +99,19 @@ impl Runners {
         let functions = if form == "wheel" { wheel::FUNCTIONS } else { RUNNERS };
         let mut parameters = find(functions, fun).into_iter().flat_map(|function| function.signature.parameters());
         parameters.any(|parameter| parameter.split('=').next() == Some(name))
+    }
+
+    /// Tells of orchestrations that ended with the master before this one.
+    pub(crate) async fn tell_interrupted(&self) {
+        for Interrupted { jid, fun, user } in Interrupted::take(&self.parts.opts.cachedir).await {
+            tracing::warn!("{fun} of {user}, {jid}: {}", Interrupted::SAID);
+            let tag = format!("salt/run/{jid}");
+            let job = RunJob { jid, tag, user, by: Principal::Master, within: None };
+            let mut data = announcement("runner", &fun, &job, &Call::default());
+            conclude(&mut data, &Err(Interrupted::SAID.into()));
+            self.keep(&job, &data).await;
+            self.parts.bus.fire_result(format!("{}/ret", job.tag), data);
+        }
     }
 
     /// Runs a wheel function. Returns its result; with `wait: False` only its tag and jid, at once.

@@ -71,6 +71,29 @@ fn split(value: &Value) -> Vec<Value> {
     }
 }
 
+/// High data, with `salt.state: […]` as `salt: [state, …]`, as the compile of an SLS file leaves it.
+pub(super) fn high(run: &Run) -> Result<Value, Failure> {
+    let data = run.value("data");
+    let Some(entries) = data.entries() else { return Err(run.wrong("data must be a dict, as an SLS file has it")) };
+    Ok(Value::Map(entries.iter().map(|(id, body)| (id.clone(), declared(body))).collect()))
+}
+
+fn declared(body: &Value) -> Value {
+    let Some(entries) = body.entries() else { return body.clone() };
+    let long = |(key, arguments): &(Value, Value)| {
+        let split = key.text().filter(|key| !key.starts_with("__")).and_then(|key| key.split_once('.'));
+        match (split, arguments) {
+            (Some((module, function)), Value::Array(arguments)) if !function.contains('.') => {
+                let mut arguments = arguments.clone();
+                arguments.push(function.into());
+                (module.into(), Value::Array(arguments))
+            }
+            _ => (key.clone(), arguments.clone()),
+        }
+    };
+    Value::Map(entries.iter().map(long).collect())
+}
+
 /// The low chunk of a single state.
 pub(super) fn chunk(run: &Run) -> Result<Value, Failure> {
     let (fun, name) = (run.text("fun"), run.value("name"));
@@ -81,4 +104,20 @@ pub(super) fn chunk(run: &Run) -> Result<Value, Failure> {
         low.insert(key, value);
     }
     Ok(low)
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_protocol::config::yaml;
+
+    use super::*;
+
+    #[test]
+    fn a_short_declaration_becomes_a_long_one() {
+        let load = |text: &str| yaml::load(text).unwrap();
+        let short = load("{salt.state: [{tgt: a}], __sls__: x.y, test: [nop], a.b.c: [], salt.x: 5}");
+        let long = load("{salt: [{tgt: a}, state], __sls__: x.y, test: [nop], a.b.c: [], salt.x: 5}");
+        assert_eq!(declared(&short), long);
+        assert_eq!(declared(&load("text")), load("text"));
+    }
 }

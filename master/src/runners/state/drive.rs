@@ -119,7 +119,7 @@ impl<'a> Drive<'a> {
             Step::Sleep { seconds, splay } => {
                 let more = if splay > 0 { rand::random_range(0..=splay) } else { 0 };
                 let time = Duration::from_secs(seconds.saturating_add(more));
-                self.world.patience.wait(tokio::time::sleep(time))?;
+                self.world.patience.wait(async move { tokio::time::sleep(time).await })?;
                 Answer::Done
             }
             Step::Pause(low) => self.pause(run, &low)?,
@@ -216,13 +216,14 @@ impl<'a> Drive<'a> {
 
     fn check(&self, check: Check) -> Answer {
         let began = Instant::now();
-        let refused = |what: &str| {
-            let why = format!("{what} of an orchestration would run on the master: only functions that compute do");
-            Answer::Raised(why, 0.0)
+        let why = |what: &str| {
+            format!(
+                "{what} would look at the master's host: in an orchestration, only functions that compute are asked"
+            )
         };
         match check {
-            Check::Command { .. } => refused("a command in unless, onlyif or check_cmd"),
-            Check::Exist(_) => refused("creates"),
+            Check::Command { .. } => Answer::Refused(why("a command in unless, onlyif or check_cmd")),
+            Check::Exist(_) => Answer::Raised(why("creates"), 0.0),
             Check::Function { name, positional, keyword } => {
                 let positional = match positional {
                     Value::List(items) => items.borrow().clone(),

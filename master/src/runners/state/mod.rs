@@ -19,8 +19,10 @@
 //! | `wait` | `salt.wait_for_event` |
 //! | `result` | results of states, and what they come to together |
 //! | `grains`, `pauses` | the grains of this host; pauses of runs |
+//! | `begun` | the orchestrations that run, on disk |
 
 mod asked;
+mod begun;
 mod drive;
 mod grains;
 mod in_master;
@@ -42,6 +44,7 @@ use brine_protocol::value::{Value, ValueExt as _, map};
 
 use super::function::{Function, Outcome, Run, functions};
 use asked::{Asked, What};
+pub(super) use begun::Interrupted;
 pub(crate) use opts::OrchestrateOpts;
 pub(crate) use turns::Orchestrations;
 
@@ -98,11 +101,7 @@ async fn single(run: Run) -> Outcome {
 }
 
 async fn high(run: Run) -> Outcome {
-    let data = run.value("data");
-    if data.entries().is_none() {
-        return Err(run.wrong("data must be a dict, as an SLS file has it"));
-    }
-    let done = work::run(&run, Asked::new(&run, What::High(data))?).await?;
+    let done = work::run(&run, Asked::new(&run, What::High(asked::high(&run)?))?).await?;
     Ok(told(&run, done))
 }
 

@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::super::function::{Failure, Run, Within};
 use super::asked::{Asked, What};
+use super::begun;
 use super::drive::{Drive, End};
 use super::opts::OrchestrateOpts;
 use super::patience::Patience;
@@ -103,7 +104,16 @@ pub(super) async fn run(run: &Run, asked: Asked) -> Result<Wire, Failure> {
         let _ = done.send(outcome);
     });
     started.map_err(|error| format!("no thread for an orchestration: {error}"))?;
-    match result.await {
+    // Those that others started end with them.
+    let is_first = depth == 0;
+    if is_first {
+        begun::write(run).await;
+    }
+    let result = result.await;
+    if is_first {
+        begun::forget(run).await;
+    }
+    match result {
         Ok(Ok(result)) => result.map_err(Failure::from),
         _ => Err("the orchestration failed: this is a bug in salt-master, please report it".into()),
     }
