@@ -40,7 +40,7 @@ mod wait;
 mod work;
 mod world;
 
-use brine_protocol::value::{Value, ValueExt as _, map};
+use brine_protocol::value::{Value, map};
 
 use super::function::{Function, Outcome, Run, functions};
 use asked::{Asked, What};
