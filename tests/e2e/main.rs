@@ -20,6 +20,7 @@ mod failures;
 mod file_states;
 mod job_store;
 mod keys;
+mod masterless;
 mod modules;
 mod odd_files;
 mod orchestrate;

@@ -194,7 +194,8 @@ pub(super) fn assemble(
         refusals,
     };
     let publisher = PublisherHandle::start(publisher, publish_key.clone(), private.clone(), opts.publisher.alg);
-    let python_jobs = PythonJobFiles::new(opts.cachedir.join("jobs"), opts.files.hash_type, opts.jobs.python_files);
+    let python_jobs =
+        PythonJobFiles::new(opts.cachedir.join("jobs"), opts.files.tree.hash_type, opts.jobs.python_files);
     let dispatcher = shared.dispatcher(publisher.map_err(MasterStartError::Thread)?, &python_jobs);
     let returns = shared.returns();
     let runners = shared.runners(&dispatcher, &returns);
@@ -330,7 +331,7 @@ impl Shared<'_> {
     fn queries(&self) -> Queries {
         Queries {
             cachedir: self.opts.cachedir.clone(),
-            hash_type: self.opts.files.hash_type,
+            hash_type: self.opts.files.tree.hash_type,
             access: self.opened.access.clone(),
             targets: self.targets.clone(),
             keys: self.opened.keys.clone(),

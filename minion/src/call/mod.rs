@@ -81,11 +81,9 @@ async fn run(flags: &Flags, printer: &mut Printer, opts: MinionOpts) -> Result<i
 async fn call(flags: &Flags, printer: &mut Printer, base: &Base) -> Result<i32, Failure> {
     if let Ok(channel) = base.masters.preferred() {
         channel.sign_in().await.map_err(|e| Failure::new(e.exit_code(), format!("salt-call: {e}")))?;
-        base.refresh.grains_at_start().await;
-        base.refresh.pillar_or_log().await;
-    } else {
-        base.refresh.grains_at_start().await;
     }
+    base.refresh.grains_at_start().await;
+    base.refresh.pillar_or_log().await;
     if flags.doc {
         return docs::print(base, flags.function.as_deref().unwrap_or_default()).await;
     }

@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use brine_protocol::config::{Config, ConfigError, settings};
+use brine_protocol::options;
 use brine_render::jinja;
-
-use crate::options::options;
 
 options! {
     /// The settings of orchestrations.
