@@ -52,7 +52,7 @@ impl Common {
         arguments: &Value,
         fun: &str,
         args: Vec<Value>,
-        kwarg: Value,
+        kwarg: &Value,
         expect_minions: bool,
     ) -> Result<Self, String> {
         if is_set(arguments, "ssh") {
@@ -193,7 +193,7 @@ pub(super) async fn state(actor: Arc<Actor>, call: StateCall) -> Done {
         Some(Value::Boolean(concurrent)) => kwarg.insert("concurrent", *concurrent),
         Some(_) => return failed(result, "Must pass in boolean for value of 'concurrent'"),
     }
-    let common = match Common::new(&actor, arguments, fun, args, kwarg, true) {
+    let common = match Common::new(&actor, arguments, fun, args, &kwarg, true) {
         Ok(common) => common,
         Err(why) => return failed(result, &why),
     };
@@ -309,7 +309,7 @@ pub(super) async fn function(actor: Arc<Actor>, call: StateCall) -> Done {
         return Ok(result.to_value());
     }
     let kwarg = given(arguments, "kwarg").cloned().unwrap_or_else(empty_map);
-    let ran = match Common::new(&actor, arguments, &fun, args, kwarg, false) {
+    let ran = match Common::new(&actor, arguments, &fun, args, &kwarg, false) {
         Ok(mut common) => {
             common.shown.insert("_cmd_meta", true);
             result.warnings.append(&mut common.warnings);
@@ -389,7 +389,7 @@ pub(super) async fn cmd(actor: Arc<Actor>, args: Vec<Value>, named: Value) -> Re
         Some(one) => vec![one.clone()],
     };
     let kwarg = given.get("kwarg").filter(|kwarg| !kwarg.is_nil()).cloned().unwrap_or_else(empty_map);
-    let common = Common::new(&actor, &given, &fun, args, kwarg, false)?;
+    let common = Common::new(&actor, &given, &fun, args, &kwarg, false)?;
     let returns = publish::cmd(&actor, &common.wanted).await?;
     Ok(map(returns.iter().map(|(id, data)| (id.as_str(), data.clone()))))
 }
