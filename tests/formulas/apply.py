@@ -110,7 +110,11 @@ def files(run, t):
         path, link = rest.split('\t')
         if not NOISE.match(path):
             found[path] = [kind, mode, owner, link]
-    run(['sh', '-c', 'cd /run/changed && find etc usr/local srv home opt var/spool var/lib/misc root -type f -exec sha256sum {} + 2>/dev/null'], out, 60)
+    # The first lines of a crontab have the time, and the name of the file that it was made from; the minute of a job may be a random one.
+    crontabs = (r"for f in var/spool/cron/crontabs/*; do [ ! -f $f ] || echo $(sed -E '/^# \(.* installed on /d; s/^(#DISABLED#)?[0-9]+ /\1MINUTE /' $f"
+                " | sha256sum | cut -d' ' -f1) '' $f; done")
+    hashes = 'find etc usr/local srv home opt var/spool var/lib/misc root -type f ! -path "var/spool/cron/crontabs/*" -exec sha256sum {} + 2>/dev/null'
+    run(['sh', '-c', 'cd /run/changed && { %s; %s; }' % (hashes, crontabs)], out, 60)
     for line in open(out).read().splitlines():
         if '/' + line[66:] in found:
             found['/' + line[66:]].append(line[:64])

@@ -98,24 +98,29 @@ pub(super) async fn run(run: &Run, asked: Asked) -> Result<Wire, Failure> {
     let pauses = parts.orchestrations.pauses.begin(&jid);
     let (done, result) = oneshot::channel();
     let thread = std::thread::Builder::new().name("orchestrate".to_owned()).stack_size(STACK);
+    // Those that others started end with them. It is written down before anything is done.
+    let is_first = depth == 0;
+    if is_first {
+        begun::write(run).await;
+    }
     let started = thread.spawn(move || {
         let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| work.run(&jid)));
         drop((turn, pauses));
         let _ = done.send(outcome);
     });
-    started.map_err(|error| format!("no thread for an orchestration: {error}"))?;
-    // Those that others started end with them.
-    let is_first = depth == 0;
-    if is_first {
-        begun::write(run).await;
-    }
-    let result = result.await;
+    let result = match started {
+        Ok(_) => result.await.ok(),
+        Err(error) => {
+            tracing::error!("no thread for an orchestration: {error}");
+            None
+        }
+    };
     if is_first {
         begun::forget(run).await;
     }
     match result {
-        Ok(Ok(result)) => result.map_err(Failure::from),
-        _ => Err("the orchestration failed: this is a bug in salt-master, please report it".into()),
+        Some(Ok(result)) => result.map_err(Failure::from),
+        _ => Err("the orchestration failed: see the log of salt-master".into()),
     }
 }
 
