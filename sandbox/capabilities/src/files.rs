@@ -10,6 +10,8 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         ("cron", Standard::Least),
         ("debconf", Standard::Least),
         ("file", Standard::Least),
+        ("git", Standard::Least),
+        ("pip", Standard::Least),
         ("pkg", Standard::Least),
         ("ssh", Standard::Least),
         ("ssh_auth", Standard::Least),

@@ -15,9 +15,10 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         ("mine", Standard::All),
         // `module.run` of a state calls what the owner grants it.
         ("module", Standard::Least),
+        ("mount", Standard::Least),
         ("pkg", Standard::Least),
         ("pkgrepo", Standard::Least),
-        // `state` does for the templates of SLS files what `mine` does for its callers.
+        // `state` does so for the templates of SLS files.
         ("state", Standard::All),
         // The same for callers of `test.*`, which is often all that users may call: so only functions that need no
         // grant of their own.

@@ -16,6 +16,29 @@ use crate::names::{MAX_NAME, glob, is_glob};
 /// Command lines that standard modules come with. They grant nothing: the program still has to be granted.
 const STANDARD: &[(&str, &[&str])] = &[
     ("debconf", &["/usr/bin/debconf-get-selections"]),
+    // What looks at a repository is a probe, because git may run what the repository's configuration names. Behind `--`, no
+    // word is an option.
+    (
+        "git",
+        &[
+            "/usr/local/bin/git --version",
+            "/usr/local/bin/git ls-remote -- **",
+            "/usr/local/bin/git ls-remote --heads -- **",
+            "/usr/local/bin/git ls-remote --tags -- **",
+            "/usr/local/bin/git config --global --get-all -- **",
+            "/usr/local/bin/git config --local --get-all -- **",
+            "/usr/local/bin/git config --global --get-regexp -- **",
+            "/usr/local/bin/git config --local --get-regexp -- **",
+            "/usr/bin/git --version",
+            "/usr/bin/git ls-remote -- **",
+            "/usr/bin/git ls-remote --heads -- **",
+            "/usr/bin/git ls-remote --tags -- **",
+            "/usr/bin/git config --global --get-all -- **",
+            "/usr/bin/git config --local --get-all -- **",
+            "/usr/bin/git config --global --get-regexp -- **",
+            "/usr/bin/git config --local --get-regexp -- **",
+        ],
+    ),
     ("group", ACCOUNTS),
     ("user", ACCOUNTS),
     ("shadow", ACCOUNTS),
@@ -25,8 +48,6 @@ const STANDARD: &[(&str, &[&str])] = &[
         &[
             "/usr/bin/update-alternatives --display *",
             "/usr/bin/update-alternatives --query *",
-            "/usr/sbin/update-alternatives --display *",
-            "/usr/sbin/update-alternatives --query *",
             "/usr/sbin/alternatives --display *",
         ],
     ),
@@ -40,8 +61,20 @@ const STANDARD: &[(&str, &[&str])] = &[
             "/usr/bin/dig +short -x * @*",
         ],
     ),
-    ("kmod", &["/usr/bin/lsmod", "/usr/sbin/lsmod"]),
+    ("kmod", &["/usr/sbin/lsmod"]),
     ("locale", &["/usr/bin/locale -a", "/usr/bin/localectl status"]),
+    (
+        "mount",
+        &[
+            "/usr/bin/cat /proc/self/mountinfo",
+            "/usr/bin/cat /proc/swaps",
+            "/usr/bin/mount -l",
+            // Without the cache that it would write.
+            "/usr/sbin/blkid -c /dev/null",
+            "/usr/sbin/blkid -c /dev/null /*",
+            "/usr/sbin/blkid -c /dev/null -t *",
+        ],
+    ),
     (
         "pkg",
         &[
@@ -100,7 +133,7 @@ const ACCOUNTS: &[&str] = &[
     "/usr/bin/getent passwd *",
     "/usr/bin/getent group",
     "/usr/bin/getent group *",
-    "/usr/bin/id -G -- *",
+    "/usr/bin/getent initgroups *",
     "/usr/bin/id -g -n -- *",
     "/usr/bin/test -d /**",
 ];

@@ -4,6 +4,7 @@
 
 mod accounts;
 mod archives;
+mod system;
 
 use std::path::Path;
 
@@ -93,13 +94,17 @@ fn states_do_what_pythons_do() {
     let sides = [python, brine];
     for side in &sides {
         side.root.shell(&archives::made());
+        side.root.shell(system::MADE);
     }
     compare("users and groups", &sides, &accounts::made());
     compare("changed users and groups", &sides, accounts::CHANGED);
     compare("archives", &sides, archives::STATES);
-    for there in [accounts::THERE, archives::THERE] {
+    compare("the system", &sides, system::STATES);
+    compare("the changed system", &sides, system::CHANGED);
+    for there in [accounts::THERE, archives::THERE, system::THERE] {
         let [python, brine] = &sides;
         assert_eq!(python.root.shell(there), brine.root.shell(there));
     }
     archives::none_leads_out(&sides[1]);
+    system::alternatives(&sides[1]);
 }
