@@ -3,10 +3,7 @@
 use crate::prelude::*;
 
 pub(crate) const DECLARATION: Declaration = Declaration {
-    standard: &[
-        ("saltutil", Standard::All),
-        ("state", Standard::All),
-    ],
+    standard: &[("saltutil", Standard::All), ("state", Standard::All)],
     ..Declaration::new("jobs", "see and end running jobs", &["brine:host/jobs"], Kind::Flag)
 };
 
