@@ -12,6 +12,7 @@ mod modules;
 mod opts;
 mod root;
 mod tree;
+mod whole;
 
 pub use hash_type::HashType;
 pub use listing::{Ignore, Lister, Listing};
@@ -19,3 +20,4 @@ pub use modules::ServedModule;
 pub use opts::{Roots, TreeOpts, roots};
 pub use root::{Found, Root};
 pub use tree::{FileRequest, FileTree};
+pub use whole::WholeFile;

@@ -65,7 +65,7 @@ pub struct FileTree {
 /// The folders of an environment.
 pub(crate) struct Env {
     pub(crate) roots: Vec<Root>,
-    lister: Lister,
+    pub(crate) lister: Lister,
 }
 
 impl FileTree {

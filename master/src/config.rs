@@ -24,7 +24,7 @@ use crate::ports::PortOpts;
 use crate::publisher::PublisherOpts;
 use crate::requests::RequestOpts;
 use crate::returns::ReturnRules;
-use crate::runners::RunnerOpts;
+use crate::runners::{OrchestrateOpts, RunnerOpts};
 
 options! {
     /// The master's settings, one field for each part.
@@ -48,6 +48,7 @@ options! {
         pub(crate) maintenance: MaintenanceOpts = MaintenanceOpts::from_config(c)?,
         pub(crate) mine: MineOpts = MineOpts::from_config(c)?,
         pub(crate) minion_data: MinionDataOpts = MinionDataOpts::from_config(c)?,
+        pub(crate) orchestrate: OrchestrateOpts = OrchestrateOpts::from_config(c)?,
         pub(crate) peer: PeerOpts = PeerOpts::from_config(c)?,
         pub(crate) pillar: PillarSettings = PillarSettings::from_config(c)?,
         pub(crate) ports: PortOpts = PortOpts::from_config(c)?,

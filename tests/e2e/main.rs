@@ -23,6 +23,7 @@ mod keys;
 mod masterless;
 mod modules;
 mod odd_files;
+mod orchestrate;
 mod pillar;
 mod ping;
 mod presence;

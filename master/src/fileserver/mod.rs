@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use brine_fileserver::FileTree;
-pub(crate) use brine_fileserver::{FileRequest, Root, Roots, ServedModule, roots};
+pub(crate) use brine_fileserver::{FileRequest, Root, Roots, ServedModule, WholeFile, roots};
 use brine_protocol::ids::MinionId;
 use brine_protocol::value::Value;
 use tokio::sync::Semaphore;
@@ -64,6 +64,24 @@ impl FileServer {
         };
         // A panic in the task becomes nil, like a closed semaphore above.
         tokio::task::spawn_blocking(work).await.unwrap_or(Value::Nil)
+    }
+
+    /// Returns the environments.
+    pub(crate) fn envs(&self) -> Vec<String> {
+        self.inner.load().tree.envs()
+    }
+
+    /// Returns the files of an environment. Blocks while it reads the disk.
+    pub(crate) fn files(&self, saltenv: &str) -> Vec<String> {
+        self.inner.load().tree.files(saltenv)
+    }
+
+    /// Reads a file of an environment, as minions get it: none if it is not served. Blocks while it reads the disk.
+    ///
+    /// # Errors
+    /// It has more than `most` bytes, or cannot be read.
+    pub(crate) fn whole(&self, saltenv: &str, path: &str, most: u64) -> Result<Option<WholeFile>, String> {
+        self.inner.load().tree.whole(saltenv, path, most)
     }
 
     /// Lists the modules of all environments. Blocks while it reads the disk.

@@ -248,6 +248,7 @@ impl Shared<'_> {
             private: self.opened.private.clone(),
             bus: self.opened.bus.clone(),
             runs: runners::Runs::default(),
+            orchestrations: runners::Orchestrations::new(&self.opts.orchestrate),
         };
         let (audit, refusals) = (self.opened.audit.clone(), self.refusals.clone());
         Runners { parts: parts.into(), returns: returns.clone(), audit, refusals }
@@ -380,7 +381,8 @@ pub(super) fn maintain(
     kept_events: KeptEvents,
     stop: CancellationToken,
 ) -> impl Future<Output = ()> + use<> {
-    let Master { opts, maintenance, audit, presence, jobs, bus, .. } = master;
+    let Master { opts, handlers, maintenance, audit, presence, jobs, bus, .. } = master;
+    let runners = handlers.runners.clone();
     let (presence, bus) = (opts.maintenance.presence_events.then(|| presence.clone()), bus.clone());
     let every = opts.maintenance.loop_interval;
     let keep_events =
@@ -392,6 +394,6 @@ pub(super) fn maintain(
                 presence::tell(&presence, &bus, every, stop).await;
             }
         };
-        tokio::join!(maintain, watch, tell_presence, keep_events);
+        tokio::join!(maintain, watch, tell_presence, keep_events, runners.tell_interrupted());
     }
 }

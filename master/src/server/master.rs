@@ -30,7 +30,7 @@ pub(super) struct Master {
 impl Master {
     /// Applies new settings, all of them or none.
     pub(super) fn reload(&self, opts: &MasterOpts) -> Result<(), String> {
-        let Handlers { admission, auths, live, mine, peer, pillars, .. } = &*self.handlers;
+        let Handlers { admission, auths, live, mine, peer, pillars, runners, .. } = &*self.handlers;
         // The folders of Python's job cache files depend on `hash_type`, so it does not change.
         let mut files = opts.files.clone();
         files.tree.hash_type = self.opts.files.tree.hash_type;
@@ -44,6 +44,7 @@ impl Master {
         mine.replace(mine_rules);
         peer.replace(peer_rules);
         pillars.pillars.replace(&opts.pillar);
+        runners.parts.orchestrations.replace(&opts.orchestrate);
         auths.auth.gate.replace(opts.gate.clone());
         live.store(opts.live.clone().into());
         Ok(())

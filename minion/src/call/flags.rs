@@ -58,6 +58,9 @@ pub(super) struct Flags {
     /// Print the grains of this host.
     #[arg(short = 'g', long)]
     pub(super) grains: bool,
+    /// With --grains: those of the host alone, without modules and so without a sandbox. The master asks so.
+    #[arg(long = "host-grains", hide = true)]
+    pub(super) host_grains: bool,
     /// Do not collect grains.
     #[arg(long = "skip-grains")]
     skip_grains: bool,

@@ -60,6 +60,10 @@ async fn run(flags: &Flags, printer: &mut Printer, opts: MinionOpts) -> Result<i
     let file_client_local = opts.config.get(settings::FILE_CLIENT).is_ok_and(|from| from == "local");
     let with_master = !(flags.grains || flags.local || file_client_local);
     let failed = |e: crate::minion::MinionError| Failure::new(e.exit_code(), format!("salt-call: {e}"));
+    if flags.grains && flags.host_grains {
+        print(printer, crate::grains::collect(&opts), 0);
+        return Ok(exit::OK);
+    }
     let make_sandbox = package_sandbox(&opts, flags.module_dir.clone()).map_err(failed)?;
     let base = Base::prepare(opts, with_master, make_sandbox).await.map_err(failed)?;
     let code = match flags.grains {
