@@ -120,3 +120,13 @@ fn as_many_states_as_allowed_compile_and_one_more_is_refused() {
     assert_eq!(one_file(&text.replace("COUNT", "5000"), limits.clone()).unwrap().unwrap(), 5_000);
     assert_eq!(limit(&text.replace("COUNT", "5001"), limits), "more than 5000 states");
 }
+
+/// As many states as there may be, with the bounds as they are, and one more.
+#[test]
+fn a_hundred_thousand_states_compile_and_one_more_is_refused() {
+    let text = "x:\n  test.nop:\n    - names: {{ range(COUNT)|map('string')|list|tojson }}";
+    let most = Limits::default().chunks;
+    assert_eq!(one_file(&text.replace("COUNT", &most.to_string()), Limits::default()).unwrap().unwrap(), most);
+    let more = limit(&text.replace("COUNT", &(most + 1).to_string()), Limits::default());
+    assert_eq!(more, "more than 100000 states");
+}

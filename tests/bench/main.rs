@@ -1,7 +1,7 @@
 //! `make bench`: Brine beside Python Salt in one run on one machine, with the programs as shipped. Prints one table.
 //!
 //! Wall times on a shared machine are noisy; the ratio of two figures of one run is less so. [`rows`] lists the
-//! measurements, [`measure`] makes them, [`drive`] publishes the jobs, [`api`] calls salt-api, [`values`] renders, [`usage`] reads the resource usage; [`executor`]
+//! measurements, [`measure`] makes them, [`drive`] publishes the jobs, [`api`] calls salt-api, [`values`] renders, [`states`] runs states, [`usage`] reads the resource usage; [`executor`]
 //! measures the sandbox alone, which Python does not have.
 
 mod api;
@@ -14,6 +14,7 @@ mod plot;
 mod report;
 mod rows;
 mod side;
+mod states;
 mod table;
 mod usage;
 mod values;

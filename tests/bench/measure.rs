@@ -13,6 +13,7 @@ use crate::drive::Drive;
 use crate::events;
 use crate::rows::{Figures, Key};
 use crate::side::{ID, Side};
+use crate::states;
 use crate::table::Figure;
 use crate::usage;
 use crate::values;
@@ -38,6 +39,8 @@ pub(crate) struct Runs {
     pub(crate) pillars: usize,
     /// Renderings of a chain of maps.
     pub(crate) renders: usize,
+    /// Runs of states of each kind.
+    pub(crate) states: usize,
 }
 
 impl Runs {
@@ -58,6 +61,7 @@ impl Runs {
                 api: Duration::from_secs(3),
                 pillars: 1_000,
                 renders: 200,
+                states: 20,
             }
         } else {
             let rate = [1_000, 3_000, 6_000];
@@ -74,6 +78,7 @@ impl Runs {
                 api: Duration::from_secs(10),
                 pillars: 2_000,
                 renders: 200,
+                states: 50,
             }
         }
     }
@@ -95,6 +100,7 @@ impl Runs {
                 api: Duration::from_secs(10),
                 pillars: 100,
                 renders: 30,
+                states: 3,
             }
         } else {
             let rate = [30, 100, 200];
@@ -111,6 +117,7 @@ impl Runs {
                 api: Duration::from_secs(30),
                 pillars: 100,
                 renders: 30,
+                states: 10,
             }
         }
     }
@@ -129,7 +136,8 @@ const SMALL: usize = 1_000;
 const DRIFT_WARM_UP: usize = 10_000;
 
 /// Names of the parts of the measurement for `--only`.
-pub(crate) const PARTS: [&str; 9] = ["cold", "client", "jobs", "memory", "events", "files", "starts", "api", "values"];
+pub(crate) const PARTS: [&str; 10] =
+    ["cold", "client", "jobs", "memory", "events", "files", "starts", "api", "values", "states"];
 
 /// Measures these parts of one side, and the drift of memory if `runs.drift` is not 0.
 pub(crate) fn all(kind: Kind, runs: &Runs, parts: &[String]) -> Figures {
@@ -192,6 +200,7 @@ pub(crate) fn all(kind: Kind, runs: &Runs, parts: &[String]) -> Figures {
     });
     part("api", &mut |figures| api::measure(kind, runs.api, figures));
     part("values", &mut |figures| values::measure(kind, runs.pillars, runs.renders, figures));
+    part("states", &mut |figures| states::measure(kind, runs.states, figures));
     figures
 }
 

@@ -40,6 +40,10 @@ pub(crate) enum Key {
     PillarsP99,
     PillarsMemory,
     Render,
+    StatesCompile,
+    StatesManaged,
+    StatesNop,
+    StatesPeak,
 }
 
 /// The figures of one side.
@@ -105,6 +109,17 @@ const LINES: &[Line] = &[
     (Key::PillarsP99, "the same, 99th percentile from request to pillar", "ms", Less, None, None),
     (Key::PillarsMemory, "the same, PSS of the master above idle", "MiB", Less, Some(64.0), None),
     (Key::Render, "rendering a chain of maps, 500 lines", "ms", Less, None, Some(10.0)),
+    (
+        Key::StatesCompile,
+        "`state.show_low_sls` of a suite of 134 states, from job to return",
+        "ms",
+        Less,
+        None,
+        Some(10.0),
+    ),
+    (Key::StatesManaged, "`state.apply` of 500 `file.managed` that are in order", "ms", Less, None, None),
+    (Key::StatesNop, "`state.apply` of 200 `test.nop`, each", "ms", Less, Some(0.5), None),
+    (Key::StatesPeak, "minion while it runs these, largest PSS", "MiB", Less, None, Some(2.0)),
 ];
 
 /// Returns the rows of both sides.

@@ -31,6 +31,8 @@ fn bad_input_ends_one_state_and_secrets_stay_secret() {
     let master = Master::start("timeout: 60");
     master.serve("loop.jinja", b"{% for i in range(90000) %}{% for j in range(90000) %}{% endfor %}{% endfor %}");
     let dir = granted.display();
+    std::fs::write(granted.join("source"), "data\n").expect("our own folder");
+    let no_hash = "0".repeat(64);
     let sls = format!(
         "loops:
   file.managed: [name: {dir}/loops, source: 'salt://loop.jinja', template: jinja]
@@ -40,6 +42,12 @@ planted_directory:
   file.directory: [name: {dir}/planted/directory]
 planted_gone:
   file.absent: [name: {dir}/planted/there]
+above:
+  file.managed: [name: {dir}/above, source: 'salt://../conf/master']
+wrong_hash:
+  file.managed: [name: {dir}/wrong, source: '{dir}/source', source_hash: 'sha256={no_hash}']
+odd_hash:
+  file.managed: [name: {dir}/odd, source: 'http://127.0.0.1:1/x', source_hash: rubbish]
 not_granted:
   file.managed: [name: {}/file, contents: x]
 secret:
@@ -61,10 +69,28 @@ after:
 
     for test in ["test=True", "test=False"] {
         let run = apply(test);
-        for name in ["/loops", "/planted/file", "/planted/directory", "/planted/there", "outside/file"] {
+        let bad = ["/loops", "/planted/file", "/planted/directory", "/planted/there", "outside/file", "/above", "/odd"];
+        for name in bad {
             assert_eq!(result(&run, name)["result"], Value::Bool(false), "{test} {name}: {run}");
         }
         assert!(comment(result(&run, "/loops")).contains("the template"), "{run}");
+        // Stock Salt's sentences.
+        let above = "Source file salt://../conf/master not found in saltenv 'base'";
+        let unable = if test == "test=True" { "" } else { "Unable to manage file: " };
+        assert_eq!(comment(result(&run, "/above")), format!("{unable}{above}"), "{test}");
+        let odd = "Source hash rubbish format is invalid. The supported formats are: 1) a hash, ";
+        assert!(comment(result(&run, "/odd")).contains(odd), "{test}: {run}");
+        let wrong = match test {
+            "test=True" => format!(
+                "The file {dir}/wrong is set to be changed\nNote: No changes made, actual changes may\n\
+                                    be different due to other states."
+            ),
+            _ => format!(
+                "Specified sha256 checksum for {dir}/wrong ({no_hash}) does not match actual checksum \
+                 (6667b2d1aab6a00caa5aee5af8ad9f1465e567abf1c209d15727d57b3e8f6e5f)"
+            ),
+        };
+        assert_eq!(comment(result(&run, "/wrong")), wrong, "{test}");
         assert!(
             comment(result(&run, "outside/file")).contains("the owner of this host grants it by this line"),
             "{run}"
@@ -81,4 +107,52 @@ after:
     let left: Vec<_> =
         std::fs::read_dir(&outside).expect("our own folder").map(|item| item.unwrap().file_name()).collect();
     assert_eq!(left, ["there"], "nothing outside of the grant changes");
+}
+
+/// What a master says of test mode by other words than `True` and `False`. None of them turns off what the owner turned on.
+#[test]
+fn test_mode_is_what_the_owner_or_the_job_says() {
+    let folder = files::folder("brine-t");
+    let file = folder.path().join("file");
+    let master = Master::start("");
+    let sls = format!("a:\n  file.managed: [name: {}, contents: done]\n", file.display());
+    master.serve("one.sls", sls.as_bytes());
+    let config = format!("sandbox: {{modules: {{file.states: {{changes: {{{}: rw}}}}}}}}", folder.path().display());
+    let strict = master.minion_kind(Kind::Brine, "strict", &format!("{config}\ntest: True"));
+    let plain = master.minion_kind(Kind::Brine, "plain", &config);
+    let applied = |id: &str, args: &[&str]| {
+        let run = master.json(id, &[&["state.apply", "one"], args].concat());
+        let there = std::fs::remove_file(&file).is_ok();
+        // What is no truth value may be refused.
+        let says = run.is_object() && result(&run, "/file")["result"] == Value::Bool(true);
+        assert_eq!(says, there, "{id} {args:?}: {run}");
+        there
+    };
+    for (id, args, changes) in [
+        ("strict", &[][..], false),
+        ("strict", &["test=None"], false),
+        ("strict", &["test="], false),
+        ("strict", &["test=1"], false),
+        ("strict", &["test=yes"], false),
+        ("strict", &["Test=True", "test=False"], false),
+        ("strict", &["kwargs={test: False}"], false),
+        ("strict", &["pillar={test: False}"], false),
+        ("strict", &["test=False"], true),
+        ("plain", &["test=None"], true),
+        ("plain", &["test=True"], false),
+        ("plain", &["test='True'"], false),
+        ("plain", &["test=1"], false),
+        ("plain", &["TEST=True"], false),
+    ] {
+        assert_eq!(applied(id, args), changes, "{id} {args:?}");
+    }
+    // What is called in a job with test=True is in it, whatever it is told.
+    let asked = ["state.single", "module.run", "name=state.apply", "mods=one", "m_kwargs={test: False}", "test=True"];
+    for asked in
+        [&asked[..], &["state.single", "file.managed", &format!("name={}", file.display()), "contents=x", "test=True"]]
+    {
+        master.json("plain", asked);
+        assert!(!file.exists(), "{asked:?}");
+    }
+    drop((strict, plain));
 }

@@ -101,12 +101,14 @@ fn the_owner_sees_what_each_module_may_do() {
     }
     let list = master.json("web1", &["sandbox.list"]);
     for module in [
+        "alternatives",
         "archive",
         "cmd",
         "config",
         "cp",
         "cron",
         "debconf",
+        "dig",
         "disk",
         "file",
         "grains",
@@ -114,6 +116,7 @@ fn the_owner_sees_what_each_module_may_do() {
         "host",
         "hosts",
         "ini",
+        "kmod",
         "locale",
         "mine",
         "module",
@@ -131,6 +134,7 @@ fn the_owner_sees_what_each_module_may_do() {
         "sys",
         "sysctl",
         "test",
+        "timezone",
         "user",
     ] {
         assert!(list.get(module).is_some(), "{module} in {list}");

@@ -6,7 +6,8 @@
 //! - Other processes: a namespace of processes, in which no process of the host has a number. The host's /proc stays in
 //!   sight, so that `pgrep` finds what runs.
 //! - Other hosts and daemons: a network without interfaces, an empty /run, and no sockets (seccomp): a socket in a
-//!   directory can be connected to on a read-only mount too.
+//!   directory can be connected to on a read-only mount too. Pairs of sockets are for streams alone: one for datagrams can
+//!   send to any name.
 //! - The kernel: no capabilities, now and later (`no_new_privs`, an empty bounding set), no devices, no new namespaces.
 //!
 //! The parts that allocate are made before the fork.
@@ -60,6 +61,9 @@ const AT_RECURSIVE: c_int = 0x8000;
 const MAX_CAPABILITY: c_int = 64;
 /// `_LINUX_CAPABILITY_VERSION_3`
 const CAPABILITY_VERSION: u32 = 0x2008_0522;
+
+/// The bits of a socket's type that are no flags: `SOCK_TYPE_MASK` of linux/net.h
+const SOCKET_KIND: u64 = 0xf;
 
 /// The system calls that fail with EPERM in a probe.
 const REFUSED: &[c_long] = &[
@@ -213,6 +217,15 @@ fn filters() -> Result<[BpfProgram; 2], String> {
         let condition =
             SeccompCondition::new(0, SeccompCmpArgLen::Qword, SeccompCmpOp::MaskedEq(user), user).map_err(text)?;
         refused.insert(call, vec![SeccompRule::new(vec![condition]).map_err(text)?]);
+    }
+    let [datagram, raw] = [libc::SOCK_DGRAM, libc::SOCK_RAW].map(|kind| u64::from(kind.unsigned_abs()));
+    for call in numbers(libc::SYS_socketpair) {
+        // The kernel makes one for datagrams of a raw one.
+        let rules = [datagram, raw].into_iter().map(|kind| {
+            let is = SeccompCondition::new(1, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(SOCKET_KIND), kind);
+            SeccompRule::new(vec![is.map_err(text)?]).map_err(text)
+        });
+        refused.insert(call, rules.collect::<Result<_, _>>()?);
     }
     let missing = numbers(libc::SYS_clone3).into_iter().map(|call| (call, Vec::new())).collect();
     let filter = |rules, errno: c_int| -> Result<BpfProgram, String> {

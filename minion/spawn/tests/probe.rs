@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::path::Path;
 
 use brine_spawn::{Directory, Probe, Program, Step, start};
@@ -59,6 +59,7 @@ fn what_looks_works() {
         ("test -e /etc/passwd && grep -q root /etc/passwd && echo yes", "yes\n0"),
         ("echo x > /dev/null && head -c 1 /dev/zero | wc -c", "1\n0"),
         ("echo a | sed s/a/b/", "b\n0"),
+        ("perl -MSocket -e 'socketpair(my $a, my $b, AF_UNIX, SOCK_STREAM, 0) or die $!'", "0"),
         ("x=$(echo sub; exit 0) && echo $x", "sub\n0"),
         // The host's processes are in sight.
         (&format!("test -e /proc/{own}/status && echo there"), "there\n0"),
@@ -78,6 +79,15 @@ fn nothing_changes() {
     assert!(std::process::Command::new("mkfifo").arg(at("fifo")).status().unwrap().success());
     let listener = UnixListener::bind(at("socket")).unwrap();
     listener.set_nonblocking(true).unwrap();
+    let datagrams = UnixDatagram::bind(at("datagrams")).unwrap();
+    datagrams.set_nonblocking(true).unwrap();
+    let pair = |kind: &str| {
+        let to = at("datagrams");
+        format!(
+            "perl -MSocket -e 'socketpair(my $a, my $b, AF_UNIX, {kind}, 0) or die $!; \
+             defined(send($a, q(x), 0, pack_sockaddr_un(q({to})))) or die $!'"
+        )
+    };
     let before = shown(dir.path());
     let mut sleeper = std::process::Command::new("sleep").arg("600").spawn().unwrap();
     let (file, fifo, new, pid) = (at("file"), at("fifo"), at("new"), sleeper.id());
@@ -111,6 +121,8 @@ fn nothing_changes() {
         "head -c 1 /dev/mem".to_owned(),
         "python3 -c 'import socket; socket.socket()'".to_owned(),
         format!("python3 -c 'import socket; s = socket.socket(socket.AF_UNIX); s.connect(\"{}\")'", at("socket")),
+        pair("SOCK_DGRAM"),
+        pair("SOCK_RAW"),
         "sudo -n true".to_owned(),
     ] {
         fails(&script);
@@ -118,6 +130,7 @@ fn nothing_changes() {
     assert_eq!(shown(dir.path()), before);
     assert!(sleeper.try_wait().unwrap().is_none(), "a process of the host was ended");
     assert_eq!(listener.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock, "a socket was connected to");
+    assert_eq!(datagrams.recv(&mut [0]).unwrap_err().kind(), std::io::ErrorKind::WouldBlock, "a datagram arrived");
     sleeper.kill().unwrap();
     sleeper.wait().unwrap();
     // The attempts are real: without the probe they do something.
@@ -126,6 +139,8 @@ fn nothing_changes() {
         "done\n0"
     );
     assert!(Path::new(&new).exists());
+    assert_eq!(run(&pair("SOCK_DGRAM"), false).unwrap(), "0");
+    assert_eq!(datagrams.recv(&mut [0]).unwrap(), 1);
 }
 
 /// Names, modes, times and sizes in a directory.

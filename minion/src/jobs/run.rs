@@ -147,13 +147,17 @@ impl JobRunner {
     }
 }
 
-/// Whether a call asks for test mode, or asks for none; none if it says nothing. `test=None` says nothing, as in Salt. A
+/// Whether a call asks for test mode, or asks for none; none if it says nothing. `test=None` says nothing, as in Salt, and
+/// so does what is neither true nor `False`, such as an empty text: what the owner turned on is turned off by a clear word. A
 /// parameter of the function that is named `test` counts like the keyword, by its place too: it cannot mean the contrary.
 fn asks_for_test(args: &[Value], kwargs: &[(String, Value)], names: &[String]) -> Option<bool> {
     let by_place = names.iter().zip(args).filter(|(name, _)| *name == "test").map(|(_, value)| value);
     let by_name = kwargs.iter().filter(|(name, _)| name.eq_ignore_ascii_case("test")).map(|(_, value)| value);
-    let said: Vec<bool> = by_place.chain(by_name).filter(|value| !value.is_nil()).map(ValueExt::truthy).collect();
-    if said.is_empty() { None } else { Some(said.contains(&true)) }
+    let said: Vec<&Value> = by_place.chain(by_name).collect();
+    if said.iter().any(|value| value.truthy()) {
+        return Some(true);
+    }
+    said.contains(&&Value::from(false)).then_some(false)
 }
 
 /// Reads something from the description of a function; none where no module here has the function.
@@ -185,6 +189,10 @@ mod tests {
             (vec![], kwargs(&[("test", Value::from("yes"))]), Some(true)),
             (vec![], kwargs(&[("test", no.clone())]), Some(false)),
             (vec![], kwargs(&[("test", Value::Nil)]), None),
+            (vec![], kwargs(&[("test", Value::from(""))]), None),
+            (vec![], kwargs(&[("test", Value::from(0))]), None),
+            (vec![], kwargs(&[("test", Value::from("False"))]), Some(true)),
+            (vec![], kwargs(&[("test", Value::Nil), ("test", no.clone())]), Some(false)),
             (vec![], kwargs(&[("Test", yes.clone())]), Some(true)),
             (vec![], kwargs(&[("test", no.clone()), ("test", yes.clone())]), Some(true)),
             (vec![Value::from("a"), yes.clone()], kwargs(&[]), Some(true)),

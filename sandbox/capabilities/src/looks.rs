@@ -1,11 +1,17 @@
 //! Programs that only look: in plan mode (a job with `test=True`) these run, and no others do.
 //!
-//! A look is one command line, word by word: `/usr/bin/systemctl is-active *`. `*` and `?` stand for characters of one
-//! argument, whatever they are, and `**` as the last word for any further arguments.
+//! A look is one command line, word by word: `/usr/bin/systemctl is-active *`. Its wildcards stand for names, because one
+//! argument can make a program that looks one that changes: `sysctl -n NAME=VALUE` writes, `systemctl --host=H is-active`
+//! connects, `service ../../srv/x status` runs a file that is no init script.
+//!
+//! - `*` and `?` stand for characters other than `/` and `=`. A word that begins with one of them stands for no option:
+//!   nothing that begins with `-`, unless `--` stands before it.
+//! - `**` in a word stands for any characters: `/**` is an absolute path.
+//! - `**` as the last word stands for any further arguments, options too. Looks of standard modules have it after `--` alone.
 
 use std::fmt;
 
-use crate::names::{MAX_NAME, glob};
+use crate::names::{MAX_NAME, glob, is_glob};
 
 /// Command lines that standard modules come with. They grant nothing: the program still has to be granted.
 const STANDARD: &[(&str, &[&str])] = &[
@@ -14,15 +20,37 @@ const STANDARD: &[(&str, &[&str])] = &[
     ("user", ACCOUNTS),
     ("shadow", ACCOUNTS),
     ("archive", ACCOUNTS),
+    (
+        "alternatives",
+        &[
+            "/usr/bin/update-alternatives --display *",
+            "/usr/bin/update-alternatives --query *",
+            "/usr/sbin/update-alternatives --display *",
+            "/usr/sbin/update-alternatives --query *",
+            "/usr/sbin/alternatives --display *",
+        ],
+    ),
     ("cron", &["/usr/bin/crontab -l", "/usr/bin/crontab -u * -l"]),
+    (
+        "dig",
+        &[
+            "/usr/bin/dig +short * *",
+            "/usr/bin/dig +short * * @*",
+            "/usr/bin/dig +short -x *",
+            "/usr/bin/dig +short -x * @*",
+        ],
+    ),
+    ("kmod", &["/usr/bin/lsmod", "/usr/sbin/lsmod"]),
     ("locale", &["/usr/bin/locale -a", "/usr/bin/localectl status"]),
     (
         "pkg",
         &[
-            "/usr/bin/dpkg-query **",
+            "/usr/bin/dpkg-query --showformat ** -W",
+            "/usr/bin/dpkg-query --showformat ** --show -- **",
+            "/usr/bin/dpkg-query --search -- **",
+            "/usr/bin/dpkg-query --listfiles -- **",
             "/usr/bin/dpkg --print-architecture",
-            "/usr/bin/dpkg --compare-versions * * *",
-            "/usr/bin/dpkg-deb --field * Package Version Architecture",
+            "/usr/bin/dpkg-deb --field /** Package Version Architecture",
             // Without files of their own: with these options, apt keeps what it knows in memory. After `--`, no word is an option.
             "/usr/bin/apt-cache -q -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache= policy -- **",
             "/usr/bin/apt-cache -q -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache= -o APT::Default-Release=* policy -- **",
@@ -36,12 +64,10 @@ const STANDARD: &[(&str, &[&str])] = &[
         "service",
         &[
             "/usr/bin/systemctl status * -n 0",
-            "/usr/bin/systemctl is-active **",
-            "/usr/bin/systemctl is-enabled **",
-            "/usr/bin/systemctl is-failed **",
-            "/usr/bin/systemctl show **",
-            "/usr/bin/systemctl list-units **",
-            "/usr/bin/systemctl list-unit-files **",
+            "/usr/bin/systemctl is-active *",
+            "/usr/bin/systemctl is-enabled *",
+            "/usr/bin/systemctl show *",
+            "/usr/bin/systemctl show * -P Id",
             "/usr/bin/systemctl --full --no-legend --no-pager",
             "/usr/bin/systemctl --full --no-legend --no-pager list-unit-files",
             "/usr/sbin/service * status",
@@ -49,7 +75,23 @@ const STANDARD: &[(&str, &[&str])] = &[
             "/usr/bin/ps -efHww",
         ],
     ),
-    ("sysctl", &["/usr/sbin/sysctl -n *", "/usr/bin/sysctl -n *", "/usr/sbin/sysctl -a", "/usr/bin/sysctl -a"]),
+    // `net.ipv4.ip_forward`, which may be written `net/ipv4/ip_forward`. With `=` it would be set.
+    (
+        "sysctl",
+        &[
+            "/usr/sbin/sysctl -n *",
+            "/usr/bin/sysctl -n *",
+            "/usr/sbin/sysctl -n */*",
+            "/usr/bin/sysctl -n */*",
+            "/usr/sbin/sysctl -n */*/*",
+            "/usr/bin/sysctl -n */*/*",
+            "/usr/sbin/sysctl -n */*/*/*/*",
+            "/usr/bin/sysctl -n */*/*/*/*",
+            "/usr/sbin/sysctl -a",
+            "/usr/bin/sysctl -a",
+        ],
+    ),
+    ("timezone", &["/usr/bin/date +%Z", "/usr/bin/date +%z", "/usr/bin/timedatectl"]),
 ];
 
 /// What looks at users and groups, and whether there is a directory.
@@ -60,7 +102,7 @@ const ACCOUNTS: &[&str] = &[
     "/usr/bin/getent group *",
     "/usr/bin/id -G -- *",
     "/usr/bin/id -g -n -- *",
-    "/usr/bin/test -d *",
+    "/usr/bin/test -d /**",
 ];
 
 /// Upper bound on the words of one command line.
@@ -104,9 +146,6 @@ impl Look {
         if open {
             words.pop();
         }
-        if words.contains(&"**") {
-            return Err("has ** before its end");
-        }
         Ok(Self { program: program.to_owned(), arguments: words.into_iter().map(str::to_owned).collect(), open })
     }
 
@@ -125,10 +164,24 @@ impl Look {
             Some((asked, asked_name)) => asked_name == name && folder(asked) == folder(own),
         };
         let enough = arguments.len() == self.arguments.len() || self.open && arguments.len() > self.arguments.len();
-        // `**` is any text; a single `*` of a name's pattern ends at a slash.
-        let matches = |(pattern, argument): (&String, &String)| glob(&pattern.replace('*', "**"), argument);
-        same && enough && self.arguments.iter().zip(arguments).all(matches)
+        let options_end = self.arguments.iter().position(|word| word == "--").unwrap_or(usize::MAX);
+        let matches =
+            |(at, (pattern, argument)): (usize, (&String, &String))| stands_for(pattern, argument, at > options_end);
+        same && enough && self.arguments.iter().zip(arguments).enumerate().all(matches)
     }
+}
+
+/// Checks one argument. `named`: whether it is no option, whatever it begins with.
+fn stands_for(pattern: &str, argument: &str, named: bool) -> bool {
+    if !is_glob(pattern) {
+        return pattern == argument;
+    }
+    if pattern.starts_with(['*', '?']) && argument.starts_with('-') && !named {
+        return false;
+    }
+    // Without `**`, the pattern has each `=` of the argument.
+    let equals = |text: &str| text.matches('=').count();
+    glob(pattern, argument) && (pattern.contains("**") || equals(pattern) == equals(argument))
 }
 
 impl fmt::Display for Look {
@@ -160,12 +213,14 @@ mod tests {
 
     #[test]
     fn a_command_line_looks_word_by_word() {
-        let list = ["/usr/bin/systemctl is-active *", "/usr/bin/dpkg-query **", "/opt/x -f *.conf **"];
+        let list = ["/usr/bin/systemctl is-active *", "/usr/bin/dpkg-query **", "/opt/x -f /**.conf **"];
         let systemctl = Some("/usr/bin/systemctl".to_owned());
         for (argv, expect) in [
             ("/usr/bin/systemctl is-active nginx", &systemctl),
             ("systemctl is-active nginx", &systemctl),
-            ("/bin/systemctl is-active a/b", &systemctl),
+            ("/bin/systemctl is-active a/b", &None),
+            ("/bin/systemctl is-active --host=example", &None),
+            ("/bin/systemctl is-active a=b", &None),
             ("/home/u/systemctl is-active nginx", &None),
             ("./systemctl is-active nginx", &None),
             ("systemctl is-active", &None),
@@ -185,12 +240,79 @@ mod tests {
 
     #[test]
     fn what_is_no_command_line_is_refused() {
-        for bad in ["", "   ", "systemctl is-active *", "/usr/bin/*", "/bin/a ** b", "/"] {
+        for bad in ["", "   ", "systemctl is-active *", "/usr/bin/*", "/"] {
             assert!(Look::read(bad).is_err(), "{bad}");
         }
         assert_eq!(Look::read("/bin/a  b   **").unwrap().to_string(), "/bin/a b **");
         for (_, looks) in STANDARD {
             looks.iter().for_each(|text| assert_eq!(Look::read(text).unwrap().to_string(), *text));
+        }
+    }
+
+    /// Looks of standard modules, with what a master can make of their arguments.
+    #[test]
+    fn no_argument_makes_a_standard_look_change_something() {
+        let looked = |module: &str, argv: &[&str]| {
+            let argv: Vec<String> = argv.iter().map(ToString::to_string).collect();
+            standard_looks(module).iter().any(|look| look.is(&argv, |folder| folder))
+        };
+        for (module, argv) in [
+            ("sysctl", &["sysctl", "-n", "net.ipv4.ip_forward"][..]),
+            ("sysctl", &["sysctl", "-n", "net/ipv4/ip_forward"]),
+            ("service", &["systemctl", "status", "a@b-c.service", "-n", "0"]),
+            ("service", &["systemctl", "show", "a.service", "-P", "Id"]),
+            ("service", &["service", "ssh", "status"]),
+            ("user", &["getent", "passwd", "a"]),
+            ("user", &["id", "-G", "--", "-x"]),
+            ("user", &["test", "-d", "/home/a=b/c"]),
+            ("pkg", &["dpkg-query", "--showformat", "${Package}=${Version}\n", "-W"]),
+            ("pkg", &["dpkg-query", "--showformat", "x", "--show", "--", "a", "-b"]),
+            ("pkg", &["dpkg-deb", "--field", "/tmp/a=b.deb", "Package", "Version", "Architecture"]),
+        ] {
+            assert!(looked(module, argv), "{argv:?}");
+        }
+        for (module, argv) in [
+            // Each of these writes.
+            ("sysctl", &["sysctl", "-n", "kernel.core_pattern=|/tmp/x"][..]),
+            ("sysctl", &["sysctl", "-n", "net/ipv4/ip_forward=1"]),
+            ("sysctl", &["sysctl", "-n", "--system"]),
+            ("sysctl", &["sysctl", "-n", "-p/tmp/x"]),
+            // These connect to another host, or run something there.
+            ("service", &["systemctl", "status", "--host=root@example", "-n", "0"]),
+            ("service", &["systemctl", "is-active", "-Hroot@example"]),
+            ("service", &["systemctl", "is-active", "--host", "example"]),
+            ("service", &["systemctl", "show", "-Mcontainer"]),
+            // A file that is no init script.
+            ("service", &["service", "../../srv/x", "status"]),
+            ("service", &["service", "--status-all", "status"]),
+            // Code or files of the caller's choice.
+            ("user", &["getent", "passwd", "--service=x"]),
+            ("user", &["test", "-d", "relative"]),
+            ("pkg", &["dpkg", "--compare-versions", "--command-fd=0", "lt", "1"]),
+            ("pkg", &["dpkg-query", "--admindir=/srv/x", "-W"]),
+            ("pkg", &["dpkg-query", "--showformat", "x", "--load-avail", "--show", "--", "a"]),
+            ("pkg", &["dpkg-deb", "--field", "-x", "Package", "Version", "Architecture"]),
+            (
+                "pkg",
+                &[
+                    "apt-cache",
+                    "-q",
+                    "-o",
+                    "Dir::Cache::pkgcache=",
+                    "-o",
+                    "Dir::Cache::srcpkgcache=",
+                    "-o",
+                    "Dir::Bin::dpkg=/x",
+                    "dump",
+                ],
+            ),
+        ] {
+            assert!(!looked(module, argv), "{argv:?}");
+        }
+        for (module, looks) in STANDARD {
+            for look in looks.iter().filter(|look| look.ends_with(" **")) {
+                assert!(look.contains(" -- "), "{module}: {look} takes any option");
+            }
         }
     }
 }

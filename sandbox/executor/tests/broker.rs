@@ -5,8 +5,9 @@
 mod common;
 
 use brine_sandbox_wire::{
-    ByteBuf, DisksOp, EventsOp, FailKind, FilesOp, FromExecutor, FunctionsOp, HostError, HostOp, HttpOp, HttpRequest,
-    ListKind, MineOp, Outcome, PillarOp, PolicyOp, ProcessOp, ProcessRun, ProgressOp, ToExecutor, UsersOp,
+    ByteBuf, ConfigOp, DisksOp, EventsOp, FailKind, FilesOp, FromExecutor, FunctionsOp, HostError, HostOp, HttpOp,
+    HttpRequest, ListKind, MineOp, Outcome, PillarOp, PolicyOp, ProcessOp, ProcessRun, ProgressOp, StatesOp,
+    ToExecutor, UsersOp,
 };
 use common::{Executor, assert_failed, forward, pack, returned};
 use serde_json::{Value, json};
@@ -151,6 +152,12 @@ fn files() -> Vec<Case> {
             "(tuple (result (option (tuple string string (option u64))) (error string)))",
         ),
     };
+    let mode = Shape {
+        declared: "",
+        ty: r#"(param "path" string) (param "saltenv" string) (result (result (option u32) (error string)))"#,
+        lowered: "i32 i32 i32 i32",
+        own: (r#"(param "p" string) (param "e" string)"#, "(tuple (result (option u32) (error string)))"),
+    };
     let read = Shape {
         declared: "",
         ty: r#"(param "path" string) (param "saltenv" string) (param "offset" u64) (param "length" u32)
@@ -233,6 +240,14 @@ fn files() -> Vec<Case> {
             json!([{"ok": "/var/cache/x"}]),
         ),
         case(
+            "files.mode",
+            &mode,
+            json!(["app/x", "base"]),
+            HostOp::Files(FilesOp::Mode { path: "app/x".into(), saltenv: "base".into() }),
+            json!(0o755),
+            json!([{"ok": 0o755}]),
+        ),
+        case(
             "files.push",
             &push,
             json!([["a", "b"], 3, "xyz", 6]),
@@ -306,6 +321,25 @@ fn others() -> Vec<Case> {
         },
         lowered: "i32",
         own: (r#"(param "n" u32)"#, "(option string)"),
+    };
+    let account = Shape {
+        declared: r#"(type $account' (record (field "uid" u32) (field "gid" u32)))
+            (export "account" (type $account (eq $account')))"#,
+        ty: r#"(param "name" string) (result (option $account))"#,
+        lowered: "i32 i32",
+        own: (r#"(param "n" string)"#, "(option (tuple u32 u32))"),
+    };
+    let number = Shape {
+        declared: "",
+        ty: r#"(param "name" string) (result (option u32))"#,
+        lowered: "i32 i32",
+        own: (r#"(param "n" string)"#, "(option u32)"),
+    };
+    let use_pillar = Shape {
+        declared: "",
+        ty: r#"(param "pillar" $data) (result (result (error string)))"#,
+        lowered: "i32 i32",
+        own: (r#"(param "d" $d)"#, "(tuple (result (error string)))"),
     };
     let mounts = Shape {
         declared: r#"(type $mount' (record (field "device" string) (field "mount-point" string) (field "fstype" string)
@@ -489,6 +523,38 @@ fn others() -> Vec<Case> {
             json!(null),
         ),
         case(
+            "metadata.find-user",
+            &account,
+            json!(["games"]),
+            HostOp::Users(UsersOp::Account { user: "games".into() }),
+            json!([5, 60]),
+            json!([5, 60]),
+        ),
+        case(
+            "metadata.find-group",
+            &number,
+            json!(["none"]),
+            HostOp::Users(UsersOp::GroupId { group: "none".into() }),
+            json!(null),
+            json!(null),
+        ),
+        case(
+            "config.items",
+            &all,
+            json!([]),
+            HostOp::Config(ConfigOp::Items),
+            json!({"id": "m1"}),
+            json!({"id": "m1"}),
+        ),
+        case(
+            "states.use-pillar",
+            &use_pillar,
+            json!([{"a": 1}]),
+            HostOp::States(StatesOp::UsePillar { pillar: bytes(&json!({"a": 1})) }),
+            json!(null),
+            json!([{"ok": null}]),
+        ),
+        case(
             "disks.mounts",
             &mounts,
             json!([]),
@@ -598,7 +664,7 @@ async fn answers_of_another_shape_end_the_guest() {
     let mut executor = Executor::start().await;
     for case in cases() {
         // The results of these are not checked.
-        if matches!(case.op, HostOp::Events(_) | HostOp::Mine(_) | HostOp::Progress(_)) {
+        if matches!(case.op, HostOp::Events(_) | HostOp::Mine(_) | HostOp::Progress(_) | HostOp::States(_)) {
             continue;
         }
         for reply in [vec![0xc1], vec![], vec![0xc0, 0xc0], pack(&json!(1.5)), pack(&json!({"pid": "x"}))] {
@@ -607,7 +673,8 @@ async fn answers_of_another_shape_end_the_guest() {
                 Outcome::Failed { kind: FailKind::Host, message, .. } => {
                     assert!(message.contains("the minion's answer"), "{message}");
                 }
-                Outcome::Returned { .. } if whole && matches!(case.op, HostOp::Pillar(_) | HostOp::Policy(_)) => {}
+                Outcome::Returned { .. }
+                    if whole && matches!(case.op, HostOp::Config(_) | HostOp::Pillar(_) | HostOp::Policy(_)) => {}
                 other => panic!("{}: {other:?}", case.name),
             }
         }
@@ -663,6 +730,8 @@ async fn nothing_is_there_without_its_grant() {
             "disks",
             "policy",
             "progress",
+            "config",
+            "states",
         ];
         let others = all.into_iter().filter(|name| *name != case.interface);
         run.imports_granted = others.map(|name| format!("brine:host/{name}@1.0.0")).collect();

@@ -8,7 +8,12 @@ use wit_parser::{Function, Resolve, TypeDefKind, WorldItem, WorldKey};
 
 /// Every standard module with its permitted imports and its largest size. An import is a request for rights, so a new
 /// one is a decision, made here and in the sandbox's policy. Each module is read, compiled and mapped on every minion.
-const STANDARD: [(&str, &[&str], usize); 31] = [
+const STANDARD: [(&str, &[&str], usize); 35] = [
+    (
+        "alternatives",
+        &["brine:host/changes", "brine:host/grains", "brine:host/job", "brine:host/log", "brine:host/process"],
+        150_000,
+    ),
     (
         "archive",
         &[
@@ -69,6 +74,7 @@ const STANDARD: [(&str, &[&str], usize); 31] = [
         &["brine:host/changes", "brine:host/files", "brine:host/job", "brine:host/log", "brine:host/process"],
         115_000,
     ),
+    ("dig", &["brine:host/log", "brine:host/process"], 110_000),
     ("disk", &["brine:host/disks", "brine:host/log"], 60_000),
     (
         "file",
@@ -95,6 +101,11 @@ const STANDARD: [(&str, &[&str], usize); 31] = [
     ("host", &["brine:host/changes", "brine:host/job", "brine:host/log"], 160_000),
     ("hosts", &["brine:host/changes", "brine:host/log"], 150_000),
     ("ini", &["brine:host/changes", "brine:host/job", "brine:host/log"], 200_000),
+    (
+        "kmod",
+        &["brine:host/changes", "brine:host/grains", "brine:host/job", "brine:host/log", "brine:host/process"],
+        180_000,
+    ),
     (
         "locale",
         &["brine:host/changes", "brine:host/grains", "brine:host/job", "brine:host/log", "brine:host/process"],
@@ -195,6 +206,11 @@ const STANDARD: [(&str, &[&str], usize); 31] = [
             "wasi:random/random",
         ],
         215_000,
+    ),
+    (
+        "timezone",
+        &["brine:host/changes", "brine:host/grains", "brine:host/job", "brine:host/log", "brine:host/process"],
+        180_000,
     ),
     (
         "user",

@@ -1,6 +1,6 @@
 //! Changes a line of a configuration file, as Salt's `file.replace` does where it appends what it does not find.
 
-use brine_guest::changes::{self, Content, Put};
+use brine_guest::changes;
 use regex_lite::{NoExpand, Regex, RegexBuilder, escape};
 
 fn lines(pattern: &str) -> Result<Regex, String> {
@@ -34,10 +34,7 @@ pub(crate) fn replace(path: &str, pattern: &str, new: &str) -> Result<(), String
         return Err(format!("Unable to open file '{path}'. Exception: [Errno 2] No such file or directory: '{path}'"));
     };
     let Some(text) = replaced(&old, pattern, new)? else { return Ok(()) };
-    let mode = changes::look(path, true)?.map(|entry| entry.mode);
-    Put::new(&format!("{path}.bak")).follow(false).mode(mode).content(&Content::File(path.into()))?;
-    Put::new(path).instead_of(Some(old.as_bytes())).text(&text)?;
-    Ok(())
+    changes::edit(path, &old, &text)
 }
 
 /// Makes an empty file where there is none.

@@ -197,6 +197,18 @@ impl<'a> Put<'a> {
     }
 }
 
+/// Gives a text file, whose content is `old`, another one. What was there stays as `PATH.bak`: as after Salt's `file.replace`.
+///
+/// # Errors
+/// One line, when it is not granted, or the file is another one by now.
+#[cfg(feature = "hash")]
+pub fn edit(path: &str, old: &str, new: &str) -> Result<()> {
+    let mode = look(path, true)?.map(|entry| entry.mode);
+    Put::new(&format!("{path}.bak")).follow(false).mode(mode).content(&Content::File(path.into()))?;
+    Put::new(path).instead_of(Some(old.as_bytes())).text(new)?;
+    Ok(())
+}
+
 /// Makes a directory, with `parents` the missing ones around it too. One that is there stays as it is.
 ///
 /// # Errors

@@ -3,7 +3,8 @@
 //! The path is walked one name at a time, and the kernel never follows a link: a directory that is exchanged for a link
 //! meanwhile is not entered. A link is read and its target walked from its grant's beginning, so it is judged like a path
 //! that the module asked for. One that leads from one grant into another has to be root's or the minion's, because
-//! whoever may write in the first must not choose what changes in the second.
+//! whoever may write in the first must not choose what changes in the second. One of another user leads only to what that
+//! user owns: `~/.ssh` as a link to another user's must not put keys there.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -33,6 +34,8 @@ pub(super) struct Place {
     /// The path without links.
     pub(super) real: String,
     pub(super) access: Access,
+    /// The users, other than root and the minion's, whose links led here, each with its link.
+    linked: Vec<(u32, String)>,
 }
 
 impl Place {
@@ -42,6 +45,25 @@ impl Place {
             Ok(stat) => Ok(Some(stat)),
             Err(Errno::NOENT) => Ok(None),
             Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl Place {
+    /// Checks that each user whose link led here owns the file, or the directory that it is in: with the minion's rights, a
+    /// link must not open more than with the rights of who made it.
+    fn admit_links(&self) -> Result<(), Failure> {
+        if self.linked.is_empty() {
+            return Ok(());
+        }
+        let directory = rustix::fs::fstat(&self.dir)?.st_uid;
+        let file = self.stat()?.map(|stat| stat.st_uid);
+        match self.linked.iter().find(|(user, _)| *user != directory && Some(*user) != file) {
+            None => Ok(()),
+            Some((user, link)) => Err(Failure::Other(format!(
+                "the link {link} belongs to the user {user}, and {}, where it leads, does not",
+                self.real
+            ))),
         }
     }
 }
@@ -61,6 +83,7 @@ impl Task {
     /// Finds a place whose content is read.
     pub(super) fn find_content(&self, path: &str, follow: bool) -> Result<Option<Place>, Failure> {
         let Some(place) = self.walk(path, follow)? else { return Ok(None) };
+        place.admit_links()?;
         self.host.guard.admit(&place.dir, Path::new(&place.real))?;
         if let Some(stat) = place.stat()? {
             self.host.guard.admit_entry((stat.st_dev, stat.st_ino), unsigned(stat.st_nlink), Path::new(&place.real))?;
@@ -80,6 +103,7 @@ impl Task {
         if place.access < Access::Change {
             return Err(Failure::NotGranted(place.real.clone()));
         }
+        place.admit_links()?;
         let guard = &self.host.guard;
         let around = guard.admit(&place.dir, real)?;
         if let Some(stat) = place.stat()? {
@@ -119,21 +143,26 @@ impl Task {
     fn walk(&self, path: &str, follow: bool) -> Result<Option<Place>, Failure> {
         let mut path = path.to_owned();
         let (mut links, mut tries) = (0, 0);
+        let mut linked = Vec::new();
         loop {
             let tree = innermost(&self.trees, &path).ok_or_else(|| Failure::NotGranted(path.clone()))?;
             match step(tree, &path, follow) {
-                Ok(Step::At(place)) => return Ok(Some(place)),
+                Ok(Step::At(place)) => return Ok(Some(Place { linked, ..place })),
                 Ok(Step::Missing) => return Ok(None),
-                Ok(Step::Link { path: to, trusted, at }) => {
+                Ok(Step::Link { path: to, owner, at }) => {
                     links += 1;
                     if links > MAX_LINKS {
                         return Err(Errno::LOOP.into());
                     }
+                    let trusted = trusted(owner);
                     let leaves = innermost(&self.trees, &to) != Some(tree);
                     if leaves && !trusted {
                         return Err(Failure::Other(format!(
                             "the link {at} leads from one grant to {to}, and belongs neither to root nor to the minion's user"
                         )));
+                    }
+                    if !trusted {
+                        linked.push((owner, at));
                     }
                     path = to;
                 }
@@ -152,9 +181,14 @@ enum Step {
     /// A link on the way, or at the end.
     Link {
         path: String,
-        trusted: bool,
+        owner: u32,
         at: String,
     },
+}
+
+/// Whether a link's owner is root or the minion's user.
+fn trusted(owner: u32) -> bool {
+    owner == 0 || owner == rustix::process::geteuid().as_raw()
 }
 
 /// Walks a path from the beginning of its grant to its end or to the first link.
@@ -174,7 +208,7 @@ fn step(tree: &Tree, path: &str, follow: bool) -> Result<Step, Failure> {
     let parts: Vec<&str> = rest.split('/').filter(|part| !part.is_empty()).collect();
     let access = tree.access;
     if parts.is_empty() {
-        return Ok(Step::At(Place { dir, name: ".".to_owned(), real: "/".to_owned(), access }));
+        return Ok(Step::At(Place { dir, name: ".".to_owned(), real: "/".to_owned(), access, linked: Vec::new() }));
     }
     for (at, part) in parts.iter().enumerate() {
         let last = at + 1 == parts.len();
@@ -200,21 +234,19 @@ fn step(tree: &Tree, path: &str, follow: bool) -> Result<Step, Failure> {
                 path.push('/');
                 path.push_str(more);
             }
-            let own = rustix::process::geteuid().as_raw();
-            let trusted = link.st_uid == 0 || link.st_uid == own;
             // As the kernel's protected_symlinks.
             let open = around.st_mode & STICKY != 0 && around.st_mode & WRITABLE_BY_OTHERS != 0;
             let at = format!("{real}/{part}");
-            if open && !trusted && link.st_uid != around.st_uid {
+            if open && !trusted(link.st_uid) && link.st_uid != around.st_uid {
                 return Err(Failure::Other(format!(
                     "the link {at} is another user's in a directory that all may write"
                 )));
             }
-            return Ok(Step::Link { path: plain(&path)?, trusted, at });
+            return Ok(Step::Link { path: plain(&path)?, owner: link.st_uid, at });
         }
         if last {
             let real = format!("{real}/{part}");
-            return Ok(Step::At(Place { dir, name: (*part).to_owned(), real, access }));
+            return Ok(Step::At(Place { dir, name: (*part).to_owned(), real, access, linked: Vec::new() }));
         }
         dir = rustix::fs::openat(&dir, *part, directory | OFlags::NOFOLLOW, Mode::empty())?;
         real = format!("{real}/{part}");

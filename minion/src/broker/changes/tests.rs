@@ -205,6 +205,26 @@ fn links_are_followed_within_what_is_granted() {
         // Another user's link leads from one grant into no other.
         std::os::unix::fs::lchown(rig.at("a/in"), Some(12_345), None).unwrap();
         assert!(follow("a/in/x").unwrap_err().contains("belongs neither to root nor to the minion's user"));
+        // Within a grant it leads to what that user owns, and to nothing else: neither to change nor to read.
+        let lchown = |name: &str, user: u32| std::os::unix::fs::lchown(rig.at(name), Some(user), None).unwrap();
+        lchown("a/inner", 12_345);
+        let why = "the link a/inner belongs to the user 12345, and a/file, where it leads, does not: 'a/inner'";
+        assert_eq!(follow("a/inner").unwrap_err(), why);
+        let read = || task.read(&rig.at("a/inner"), 0, 100).map(|read| read.unwrap()).map_err(drop);
+        assert_eq!(read(), Err(()));
+        assert_eq!(task.look(&rig.at("a/inner"), true, false).unwrap().unwrap().kind, "regular");
+        lchown("a/file", 12_345);
+        follow("a/inner").unwrap();
+        assert_eq!(read().unwrap(), b"followed");
+        // Also where another link comes after it.
+        symlink("inner", rig.at("a/first")).unwrap();
+        lchown("a/first", 23_456);
+        assert!(follow("a/first").unwrap_err().contains("the link a/first belongs to the user 23456"));
+        lchown("a/file", 0);
+        // A directory of that user is enough for what is in it.
+        lchown("a", 12_345);
+        follow("a/inner").unwrap();
+        lchown("a", 0);
         // In a directory that all may write, it leads nowhere.
         std::fs::set_permissions(rig.at("a"), Permissions::from_mode(0o1777)).unwrap();
         std::os::unix::fs::lchown(rig.at("a/inner"), Some(12_345), None).unwrap();
@@ -481,6 +501,35 @@ fn a_change_of_what_was_read_fails_where_it_changed() {
     rig.said(&task, expecting(&old)).unwrap();
     assert!(rig.said(&task, expecting(&old)).is_err());
     assert_eq!(names(&rig.at("a")), ["file"]);
+}
+
+/// A file of the master that changed between its hash and its content.
+#[test]
+fn a_source_that_changed_since_it_was_hashed_is_not_put() {
+    let rig = Rig::new();
+    let fetched = std::fs::File::open(rig.at("outside/file")).unwrap();
+    let mut task = rig.task(&[("a", Access::Change)]);
+    task.fetched = Some(Arc::new(fetched));
+    let from_master = |sha256: &str| {
+        let mut change = put(&rig.at("a/file"), "");
+        if let Change::Put { content, .. } = &mut change {
+            let (path, saltenv) = ("app/x".to_owned(), "base".to_owned());
+            *content = Content::Master { path, saltenv, sha256: Some(sha256.to_owned()) };
+        }
+        rig.said(&task, change).map(drop)
+    };
+    let why = from_master(&"0".repeat(64)).unwrap_err();
+    assert!(why.starts_with("salt://app/x has the SHA-256 ") && why.contains("it may have changed meanwhile"), "{why}");
+    assert_eq!(
+        (read_to_string(rig.at("a/file")).unwrap().as_str(), names(&rig.at("a"))),
+        ("old", vec!["file".to_owned()])
+    );
+    let is = task.look(&rig.at("a/file"), false, true).unwrap().unwrap().sha256.unwrap();
+    assert!(from_master(&is).is_err());
+    write(rig.at("b/same"), "outside").unwrap();
+    let same = rig.task(&[("b", Access::Look)]).look(&rig.at("b/same"), false, true).unwrap().unwrap().sha256.unwrap();
+    from_master(&same).unwrap();
+    assert_eq!(read_to_string(rig.at("a/file")).unwrap(), "outside");
 }
 
 #[test]

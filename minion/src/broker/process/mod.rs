@@ -77,8 +77,14 @@ impl Processes {
             ProcessOp::Look(_) if !caller.plans() => {
                 return Err(HostError::Denied("a look is for a job with test=True".to_owned()));
             }
-            ProcessOp::Run(asked) | ProcessOp::Look(asked) => {
+            ProcessOp::Run(asked) => {
                 return self.run(caller, Request::read(*asked, &caller.grants)?).await;
+            }
+            ProcessOp::Look(asked) => {
+                let mut request = Request::read(*asked, &caller.grants)?;
+                // What looks leaves no daemon, whatever the grant says of changes.
+                request.detach = false;
+                return self.run(caller, request).await;
             }
             ProcessOp::Probe(asked) => {
                 let mut request = Request::read(*asked, &caller.grants)?;

@@ -12,6 +12,9 @@ pub(crate) const DECLARATION: Declaration = Declaration {
     standard: &[
         ("debconf", Standard::Least),
         ("locale", Standard::Least),
+        ("timezone", Standard::Least),
+        ("alternatives", Standard::Least),
+        ("kmod", Standard::Least),
         ("pkg", Standard::Least),
         ("pkgrepo", Standard::Least),
         ("cmd", Standard::Least),

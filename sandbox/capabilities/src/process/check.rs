@@ -142,6 +142,30 @@ fn program_name(name: &str) -> Result<(), Refusal> {
     }
 }
 
+/// Checks whether nothing but the command line decides what a look does: no input, no folder with a configuration file, no
+/// variable, unless the grant names it. `any` names nothing: with it, `LD_PRELOAD` or `GIT_CONFIG_COUNT` would make another
+/// program of one that looks.
+pub(super) fn only_the_words_count(granted: &ProcessGrant, run: &ProcessRun) -> bool {
+    let folder = run.cwd.as_deref().is_none_or(|cwd| {
+        let parts: Vec<&str> = cwd.split('/').collect();
+        cwd == "/" || (granted.cwd != Names::Any && granted.cwd.holds(&parts, '/'))
+    });
+    let named = |(name, value): &(String, String)| {
+        is_harmless(name, value)
+            || QUIET.contains(&(name.as_str(), value.as_str()))
+            || matches!(&granted.env, Names::Only(names) if names.iter().any(|known| known == name))
+    };
+    folder && run.env.iter().all(named) && run.stdin.as_ref().is_none_or(|stdin| stdin.is_empty())
+}
+
+/// Variables that keep programs of Debian from asking questions.
+const QUIET: [(&str, &str); 4] = [
+    ("APT_LISTBUGS_FRONTEND", "none"),
+    ("APT_LISTCHANGES_FRONTEND", "none"),
+    ("DEBIAN_FRONTEND", "noninteractive"),
+    ("UCF_FORCE_CONFFOLD", "1"),
+];
+
 /// Checks for variables that only affect presentation: language and time zone, given as a name and not as a file.
 fn is_harmless(name: &str, value: &str) -> bool {
     const MAX: usize = 128;

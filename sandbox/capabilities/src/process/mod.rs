@@ -11,6 +11,10 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         ("debconf", Standard::Least),
         ("cron", Standard::Least),
         ("locale", Standard::Least),
+        ("timezone", Standard::Least),
+        ("alternatives", Standard::Least),
+        ("dig", Standard::Least),
+        ("kmod", Standard::Least),
         ("pkg", Standard::Least),
         ("archive", Standard::Least),
         ("group", Standard::Least),
@@ -100,11 +104,11 @@ impl Operation for ProcessOp {
     fn planned(self, granted: &Grants) -> Planned<Self> {
         match self {
             Self::Run(mut run) => match granted.process.looks(&run.argv) {
-                Some(program) => {
+                Some(program) if check::only_the_words_count(&granted.process, &run) => {
                     program.clone_into(&mut run.argv[0]);
                     Planned::Look(Self::Look(run))
                 }
-                None => Planned::Stop(format!("run: {}", shown(&run.argv))),
+                _ => Planned::Stop(format!("run: {}", shown(&run.argv))),
             },
             look => Planned::Look(look),
         }
