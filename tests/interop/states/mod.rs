@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use web::Web;
 
 /// What the states see as the pillar.
-const PILLAR: &str = "pillar={a: 1, b: {c: x}, l: [1]}";
+const PILLAR: &str = "pillar={a: 1, b: {c: x}, l: [1], s: t}";
 
 /// One of the two, in its root.
 struct Side {

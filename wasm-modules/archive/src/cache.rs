@@ -108,7 +108,7 @@ pub(crate) fn fetch(
             if !here {
                 folder()?;
                 if let Err(why) = download(url, &kept) {
-                    return Ok(Err(format!("Failed to cache {shown}: {why}")));
+                    return Ok(Err(why));
                 }
             }
         }

@@ -9,6 +9,9 @@ use crate::pillar;
 use crate::wasi::random::random::get_random_u64;
 use crate::{Data, Module};
 
+/// What `pillar.get` returns in place of what is not there: a text that no file has.
+const ABSENT: &str = "\0absent";
+
 impl Guest for Module {
     fn nop(_: String, _: Data) -> StateResult {
         StateResult::good("Success!")
@@ -100,8 +103,11 @@ impl Guest for Module {
             return Err("Missing required argument text.".into());
         }
         let checked = pillar::check(&keys, verbose == Some(true), &|key| {
-            let args = [key.into(), Data::from(Value::None)];
-            functions::call("pillar.get", &args, &Value::Dict(Vec::new()).into())?.value()
+            // Without a default, what is not there would be an empty text; what is masked has no type but that of a text.
+            let args = [key.into(), ABSENT.into()];
+            let value =
+                functions::call("pillar.get", &args, &Value::dict([("unmask", true.into())]).into())?.value()?;
+            Ok(if value.text() == Some(ABSENT) { Value::None } else { value })
         })?;
         Ok(StateResult::new(Some(checked.is_right), checked.comment, no_changes()))
     }
