@@ -76,6 +76,8 @@ impl RunnerReturn {
         let retcode = data.get_i64("retcode").or_else(|| ret.get_i64("retcode")).or_else(inner);
         match (ret.entries().map(<[_]>::len), ret.get_text("outputter"), ret.get("data")) {
             (Some(2), Some(out), Some(data)) => Self { out: Some(out.to_owned()), ret: data.clone(), success, retcode },
+            // One with more, as an orchestration with its code, is shown as a whole.
+            (Some(_), Some(out), Some(_)) => Self { out: Some(out.to_owned()), ret, success, retcode },
             _ => Self { out: data.get_text("outputter").map(str::to_owned), ret, success, retcode },
         }
     }
@@ -149,7 +151,8 @@ impl RunnerClient {
                 let event = bus.next(|tag| tag.starts_with(&prefix)).await.ok_or(ClientError::BusClosed)?;
                 match &event.tag[prefix.len()..] {
                     "ret" => return Ok(RunnerReturn::from_event(&event.data)),
-                    "new" => {}
+                    // What an orchestration starts: Salt's command prints only what its runner tells.
+                    "new" | "args" => {}
                     "print" => tell(RunnerEvent::Print(event.data.get_text("data").unwrap_or_default())),
                     suffix => tell(RunnerEvent::Progress(suffix, &event.data)),
                 }
@@ -173,7 +176,7 @@ impl RunnerClient {
 
 #[cfg(test)]
 mod tests {
-    use brine_protocol::value::map;
+    use brine_protocol::value::{empty_map, map};
 
     use super::*;
 
@@ -187,6 +190,11 @@ mod tests {
             own,
             RunnerReturn { ret: Value::from(2), success: false, retcode: None, out: Some("yaml".to_owned()) }
         );
+        let orchestrated =
+            map([("outputter", Value::from("highstate")), ("data", empty_map()), ("retcode", Value::from(1))]);
+        let whole = RunnerReturn::from_event(&map([("return", orchestrated.clone()), ("success", Value::from(false))]));
+        let out = Some("highstate".to_owned());
+        assert_eq!(whole, RunnerReturn { ret: orchestrated, success: false, retcode: Some(1), out });
         let empty = RunnerReturn::from_event(&map([("x", 1)]));
         assert_eq!(empty.ret, Value::Nil);
     }

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use brine_protocol::config::settings;
+use brine_protocol::options;
 
 use crate::access::AccessOpts;
 use crate::audit::AuditOpts;
@@ -17,14 +18,13 @@ use crate::live_settings::LiveSettings;
 use crate::maintenance::MaintenanceOpts;
 use crate::mine::MineOpts;
 use crate::minion_data::MinionDataOpts;
-use crate::options::options;
 use crate::peer::PeerOpts;
-use crate::pillar::PillarOpts;
+use crate::pillar::PillarSettings;
 use crate::ports::PortOpts;
 use crate::publisher::PublisherOpts;
 use crate::requests::RequestOpts;
 use crate::returns::ReturnRules;
-use crate::runners::RunnerOpts;
+use crate::runners::{OrchestrateOpts, RunnerOpts};
 
 options! {
     /// The master's settings, one field for each part.
@@ -48,8 +48,9 @@ options! {
         pub(crate) maintenance: MaintenanceOpts = MaintenanceOpts::from_config(c)?,
         pub(crate) mine: MineOpts = MineOpts::from_config(c)?,
         pub(crate) minion_data: MinionDataOpts = MinionDataOpts::from_config(c)?,
+        pub(crate) orchestrate: OrchestrateOpts = OrchestrateOpts::from_config(c)?,
         pub(crate) peer: PeerOpts = PeerOpts::from_config(c)?,
-        pub(crate) pillar: PillarOpts = PillarOpts::from_config(c)?,
+        pub(crate) pillar: PillarSettings = PillarSettings::from_config(c)?,
         pub(crate) ports: PortOpts = PortOpts::from_config(c)?,
         pub(crate) publisher: PublisherOpts = PublisherOpts::from_config(c)?,
         pub(crate) requests: RequestOpts = RequestOpts::from_config(c)?,

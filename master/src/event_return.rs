@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use brine_protocol::config::settings::{self, Setting};
 use brine_protocol::config::{Config, ConfigError};
+use brine_protocol::options;
 use brine_protocol::value::{Value, ValueExt};
 use futures_util::FutureExt;
 use tokio::time::Instant;
@@ -16,7 +17,6 @@ use tokio_util::sync::CancellationToken;
 use crate::access::Name;
 use crate::bus::{Bus, BusEvent, Next, Subscription};
 use crate::jobs::{JobCache, KeptEvent, Returner, ReturnerName, now_ms};
-use crate::options::options;
 
 /// Upper bound on the events of one write, whatever `event_return_queue` says.
 const BATCH_MAX: usize = 1_000;

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use brine_protocol::config::{Config, ConfigError, settings};
+use brine_protocol::options;
 use brine_protocol::target::Nodegroups;
 use brine_protocol::value::{Value, ValueExt as _, map};
 
 use crate::fileserver::{Roots, roots};
-use crate::options::options;
 use crate::quotas::QuotaOpts;
 
 options! {

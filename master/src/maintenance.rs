@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use brine_protocol::config::settings;
 use brine_protocol::job::PublishRequest;
+use brine_protocol::options;
 use brine_protocol::value::{Value, map};
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
@@ -24,7 +25,6 @@ use crate::key_removal::KeyRemoval;
 use crate::keys::MinionKeys;
 use crate::live_settings::SharedSettings;
 use crate::mine::Mine;
-use crate::options::options;
 use crate::peer::Peer;
 use crate::presence::Presence;
 use crate::publisher::CurrentKey;

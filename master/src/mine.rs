@@ -16,12 +16,12 @@ use arc_swap::ArcSwap;
 use brine_protocol::config::settings;
 use brine_protocol::ids::MinionId;
 use brine_protocol::msgpack;
+use brine_protocol::options;
 use brine_protocol::target::{Known, Nodegroups, Regex, Target, TargetType};
 use brine_protocol::value::{Value, ValueExt, empty_map, map};
 use tokio::sync::Semaphore;
 
 use crate::files;
-use crate::options::options;
 
 /// Bound on the packed data of one minion.
 const MINION_BYTES_MAX: usize = 4 << 20;

@@ -16,11 +16,10 @@ use std::time::{Duration, SystemTime};
 use brine_protocol::config::settings;
 use brine_protocol::ids::MinionId;
 use brine_protocol::msgpack;
+use brine_protocol::options;
 use brine_protocol::target::{Keys, Known, Resolved, Target, read_entries};
 use brine_protocol::value::Value;
 use rustix::fs::AtFlags;
-
-use crate::options::options;
 
 /// Bound on the keys in memory. Targets written by hand need fewer. With more keys, the older ones are dropped.
 const KEYS_MAX: usize = 32;

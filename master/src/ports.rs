@@ -2,9 +2,8 @@
 
 use brine_daemon::connections::{heartbeat, keepalive};
 use brine_protocol::config::{Config, ConfigError, settings};
+use brine_protocol::options;
 use brine_zmtp::{Heartbeat, Keepalive, SocketLimits};
-
-use crate::options::options;
 
 /// Upper bound on the difference between an encrypted request and its load.
 const ENVELOPE_BYTES_MAX: usize = 64 << 10;

@@ -7,12 +7,12 @@ use brine_protocol::config::settings;
 use brine_protocol::crypticle::{AesKey, Crypticle};
 use brine_protocol::ids::MinionId;
 use brine_protocol::keys::{KeyError, SignAlg};
+use brine_protocol::options;
 use brine_protocol::publication;
 use brine_protocol::value::Value;
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::options::options;
 use crate::private_ops::PrivatePool;
 
 /// Bound on the publications that wait for their signature. With a full queue, publishers wait.

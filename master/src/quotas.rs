@@ -17,10 +17,10 @@ use std::time::{Duration, Instant};
 
 use brine_protocol::config::settings;
 use brine_protocol::ids::MinionId;
+use brine_protocol::options;
 
 use crate::bucket::{Bucket, Size};
 use crate::jobs::ReturnerName;
-use crate::options::options;
 
 /// Capacity of a rate's bucket, in seconds of the rate: a minion that reconnects sends all that it kept meanwhile.
 const AT_ONCE_SECONDS: f64 = 16.0;

@@ -154,7 +154,7 @@ fn salt_call_tells_what_it_does_and_what_it_does_not() {
     let other = minion.path("other").display().to_string();
     minion.salt_call(&["--local", "--cachedir", &other, "test.ping"]).exits(0);
     assert!(minion.path("other/sandbox").is_dir());
-    for option in ["--return=x", "--file-root=/srv", "--pillar-root=/srv", "-r", "--proxyid=x"] {
+    for option in ["--return=x", "--states-dir=/srv", "-r", "--proxyid=x"] {
         let refused = minion.salt_call(&[option, "test.ping"]).exits(64);
         assert!(refused.stderr.contains("is not offered: "), "{refused:?}");
     }

@@ -51,6 +51,7 @@ fn sync_modules_tells_what_changed() {
             "kmod",
             "locale",
             "mine",
+            "mount",
             "pillar",
             "pkg",
             "saltutil",

@@ -5,6 +5,7 @@
 mod api_clients;
 mod batches;
 mod grains;
+mod orchestrate;
 mod outputters;
 mod packages;
 mod python_clients;

@@ -16,6 +16,15 @@ impl Principal {
         }
     }
 
+    /// Returns whether the caller may learn of every event.
+    pub(crate) fn sees_all_events(&self) -> bool {
+        match self {
+            Self::Master | Self::Root { .. } => true,
+            Self::User(User { permissions, .. }) => permission::all_events(permissions),
+            Self::Minion(_) => false,
+        }
+    }
+
     /// Returns all targets that the caller's permissions for jobs name.
     pub(crate) fn job_targets(&self) -> Vec<String> {
         let Self::User(User { permissions, .. }) = self else { return Vec::new() };

@@ -12,12 +12,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use brine_protocol::config::settings;
+use brine_protocol::options;
 use brine_protocol::value::{Value, ValueExt, map, to_json};
 use tokio_util::sync::CancellationToken;
 
 use crate::access::Principal;
 use crate::bus::{Bus, Next};
-use crate::options::options;
 use file::AuditFile;
 
 /// Bound on the bytes of the arguments in one line. Longer ones are cut.

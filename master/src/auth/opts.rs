@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use brine_protocol::config::settings;
+use brine_protocol::options;
 
 use crate::keys::Room;
-use crate::options::options;
 
 options! {
     /// Which minions are accepted.

@@ -15,13 +15,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use brine_protocol::config::settings;
 use brine_protocol::event::{Event, Framing};
+use brine_protocol::options;
 use brine_protocol::value::Value;
 use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::access::Principal;
-use crate::options::options;
 pub use ipc::SocketError;
 pub(crate) use ipc::bind_private;
 use queue::Queue;

@@ -1,68 +1,23 @@
-//! The file server (§6.1, §6.5): the files under `file_roots`, read-only, for every accepted minion.
-//!
-//! A path in a request must be a valid [`SafePath`], otherwise it is not found. The kernel resolves it beneath the root
-//! (`openat2` with `RESOLVE_BENEATH`), and the opened file is then examined, hashed and served. So no symlink leads out
-//! of a root, not even one that changes in between (CVE-2020-11652, CVE-2024-22231, CVE-2024-22232).
+//! The file server (§6.1, §6.5): the files under `file_roots` (`brine_fileserver`) for every accepted minion, a bounded number of
+//! requests at a time; and what minions push.
 
-mod hash;
-mod listing;
-mod modules;
 mod opts;
 mod recv;
-mod root;
 
-use std::collections::BTreeMap;
-use std::io::{Read, Write};
-use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use brine_protocol::ids::{MinionId, SafePath, Saltenv};
-use brine_protocol::value::{Value, ValueExt, empty_map, map};
+use brine_fileserver::FileTree;
+pub(crate) use brine_fileserver::{FileRequest, Root, Roots, ServedModule, WholeFile, roots};
+use brine_protocol::ids::MinionId;
+use brine_protocol::value::Value;
 use tokio::sync::Semaphore;
 
-use hash::HashCache;
-use listing::Listing;
-pub(crate) use listing::{Ignore, Lister};
-pub(crate) use modules::ServedModule;
-pub(crate) use opts::{FileOpts, Roots, roots};
-use root::Found;
-pub(crate) use root::Root;
+pub(crate) use opts::FileOpts;
 
 /// Bound on concurrent requests that read files. More would only make the disk seek.
 const AT_A_TIME: usize = 32;
-
-/// The kinds of requests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FileRequest {
-    Envs,
-    List,
-    DirList,
-    EmptyDirs,
-    Symlinks,
-    Find,
-    Hash,
-    HashAndStat,
-    Serve,
-}
-
-impl FileRequest {
-    pub(crate) fn parse(name: &str) -> Option<Self> {
-        Some(match name {
-            "_file_envs" => Self::Envs,
-            "_file_list" => Self::List,
-            "_dir_list" => Self::DirList,
-            "_file_list_emptydirs" => Self::EmptyDirs,
-            "_symlink_list" => Self::Symlinks,
-            "_file_find" => Self::Find,
-            "_file_hash" => Self::Hash,
-            "_file_hash_and_stat" => Self::HashAndStat,
-            "_serve_file" => Self::Serve,
-            _ => return None,
-        })
-    }
-}
 
 /// The file server.
 pub(crate) struct FileServer {
@@ -71,40 +26,22 @@ pub(crate) struct FileServer {
 }
 
 struct Inner {
-    envs: BTreeMap<Saltenv, Env>,
-    hashes: HashCache,
-    ignore: Ignore,
-    buffer_size: usize,
+    tree: FileTree,
     received: recv::PushedFiles,
-}
-
-struct Env {
-    roots: Vec<Root>,
-    lister: Lister,
 }
 
 impl FileServer {
     /// Makes a file server. Files that minions push are stored below `cachedir`.
     pub(crate) fn new(opts: &FileOpts, cachedir: &Path) -> Result<Self, String> {
-        let mut envs: BTreeMap<Saltenv, Env> = BTreeMap::new();
-        for (name, paths) in &opts.roots {
-            let roots = paths.iter().map(|path| Root::new(path.clone(), opts.follow_symlinks)).collect();
-            envs.insert(name.clone(), Env { roots, lister: Lister::default() });
-        }
-        let inner = Inner {
-            envs,
-            hashes: HashCache::new(opts.hash_type),
-            ignore: Ignore::new(&opts.ignore_glob, &opts.ignore_regex)?,
-            buffer_size: opts.buffer_size,
-            received: recv::PushedFiles::new(cachedir.join("minions"), opts),
-        };
+        let received = recv::PushedFiles::new(cachedir.join("minions"), opts);
+        let inner = Inner { tree: FileTree::new(&opts.tree)?, received };
         Ok(Self { inner: ArcSwap::from_pointee(inner), at_a_time: Arc::new(Semaphore::new(AT_A_TIME)) })
     }
 
     /// Forgets unused hashes, and old sums of pushed files.
     pub(crate) fn upkeep(&self) {
         let inner = self.inner.load();
-        inner.hashes.upkeep();
+        inner.tree.upkeep();
         inner.received.upkeep();
     }
 
@@ -116,12 +53,12 @@ impl FileServer {
     /// Answers a request. A missing file has Salt's empty answer.
     pub(crate) async fn answer(&self, what: FileRequest, load: Value) -> Value {
         if what == FileRequest::Envs {
-            return Value::Array(self.inner.load().envs.keys().map(Value::from).collect());
+            return self.inner.load().tree.answer(what, &load);
         }
         let Ok(permit) = Arc::clone(&self.at_a_time).acquire_owned().await else { return Value::Nil };
         let inner = self.inner.load_full();
         let work = move || {
-            let answer = inner.answer(what, &load);
+            let answer = inner.tree.answer(what, &load);
             drop(permit);
             answer
         };
@@ -129,11 +66,32 @@ impl FileServer {
         tokio::task::spawn_blocking(work).await.unwrap_or(Value::Nil)
     }
 
+    /// Returns the environments.
+    pub(crate) fn envs(&self) -> Vec<String> {
+        self.inner.load().tree.envs()
+    }
+
+    /// Returns the files of an environment. Blocks while it reads the disk.
+    pub(crate) fn files(&self, saltenv: &str) -> Vec<String> {
+        self.inner.load().tree.files(saltenv)
+    }
+
+    /// Reads a file of an environment, as minions get it: none if it is not served. Blocks while it reads the disk.
+    ///
+    /// # Errors
+    /// It has more than `most` bytes, or cannot be read.
+    pub(crate) fn whole(&self, saltenv: &str, path: &str, most: u64) -> Result<Option<WholeFile>, String> {
+        self.inner.load().tree.whole(saltenv, path, most)
+    }
+
+    /// Lists the modules of all environments. Blocks while it reads the disk.
+    pub(crate) fn modules(&self) -> Vec<ServedModule> {
+        self.inner.load().tree.modules()
+    }
+
     /// Forgets the lists of the environments for which `is_meant` is true. Returns their names.
     pub(crate) fn forget_lists(&self, is_meant: impl Fn(&str) -> bool) -> Vec<String> {
-        let inner = self.inner.load();
-        let meant = inner.envs.iter().filter(|(name, _)| is_meant(name.as_str()));
-        meant.filter(|(_, env)| env.lister.forget()).map(|(name, _)| name.as_str().to_owned()).collect()
+        self.inner.load().tree.forget_lists(is_meant)
     }
 
     /// Stores a chunk of a file that a minion pushes (§6.6). The error is the reason of a refusal.
@@ -147,153 +105,6 @@ impl FileServer {
             stored
         };
         tokio::task::spawn_blocking(work).await.map_err(failed)?
-    }
-}
-
-impl Inner {
-    fn answer(&self, what: FileRequest, load: &Value) -> Value {
-        match what {
-            FileRequest::Envs => Value::Nil,
-            FileRequest::List => self.names(load, |listing| Box::new(listing.files.iter())),
-            FileRequest::DirList => self.names(load, |listing| Box::new(listing.dirs.keys())),
-            FileRequest::EmptyDirs => self
-                .names(load, |listing| Box::new(listing.dirs.iter().filter(|(_, empty)| **empty).map(|(dir, _)| dir))),
-            FileRequest::Symlinks => self.symlinks(load),
-            FileRequest::Find => match self.find(load) {
-                // Not the path on this host: Salt's clients only check whether it is empty.
-                Some(found) => map([
-                    ("path", Value::from(found.path.as_str())),
-                    ("rel", Value::from(found.path.as_str())),
-                    ("stat", stat(&found)),
-                    ("back", Value::from("roots")),
-                ]),
-                None => map([("path", ""), ("rel", "")]),
-            },
-            FileRequest::Hash => self.find(load).and_then(|found| self.hash(&found)).unwrap_or_else(|| Value::from("")),
-            FileRequest::HashAndStat => {
-                match self.find(load).and_then(|found| Some((self.hash(&found)?, stat(&found)))) {
-                    Some((hash, stat)) => Value::Array(vec![hash, stat]),
-                    None => Value::Array(vec![Value::from(""), Value::Nil]),
-                }
-            }
-            FileRequest::Serve => self.serve(load).unwrap_or_else(|| map([("data", ""), ("dest", "")])),
-        }
-    }
-
-    fn env(&self, load: &Value, from_path: Option<&str>) -> Option<&Env> {
-        let name = from_path.or_else(|| load.get_text("saltenv"))?;
-        self.envs.get(&Saltenv::try_from(name).ok()?)
-    }
-
-    fn find(&self, load: &Value) -> Option<Found> {
-        let (path, env) = split_path(load.get_text("path")?)?;
-        if self.ignore.matches(path.as_str()) {
-            return None;
-        }
-        self.env(load, env.as_deref())?.roots.iter().find_map(|root| root.open_file(&path))
-    }
-
-    fn hash(&self, found: &Found) -> Option<Value> {
-        let hsum = self.hashes.of(found)?;
-        Some(map([("hash_type", self.hashes.kind().name()), ("hsum", &*hsum)]))
-    }
-
-    /// Reads one chunk. An empty chunk marks the end, so a file that shrinks or grows meanwhile ends too.
-    fn serve(&self, load: &Value) -> Option<Value> {
-        let at = load.get_u64("loc")?;
-        let found = self.find(load)?;
-        let mut data = vec![0; self.buffer_size.min(usize::try_from(found.metadata.len().saturating_sub(at)).ok()?)];
-        let mut filled = 0;
-        while filled < data.len() {
-            match found.file.read_at(&mut data[filled..], at.checked_add(filled as u64)?) {
-                Ok(0) => break,
-                Ok(n) => filled += n,
-                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(_) => return None,
-            }
-        }
-        data.truncate(filled);
-        let mut reply = empty_map();
-        if let Some(level) =
-            load.get_u64("gzip").and_then(|n| u32::try_from(n).ok()).filter(|level| (1..=9).contains(level))
-            && !data.is_empty()
-        {
-            let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(level));
-            packed.write_all(&data).ok()?;
-            data = packed.finish().ok()?;
-            reply.insert("gzip", level);
-        }
-        reply.insert("data", Value::Binary(data));
-        reply.insert("dest", found.path.as_str());
-        Some(reply)
-    }
-
-    fn listing(&self, load: &Value) -> Option<Arc<Listing>> {
-        let env = self.env(load, None)?;
-        Some(env.lister.list(&env.roots, &self.ignore))
-    }
-
-    fn names<'a>(
-        &self,
-        load: &Value,
-        which: impl for<'b> Fn(&'b Listing) -> Box<dyn Iterator<Item = &'b String> + 'b>,
-    ) -> Value {
-        let Some(listing) = self.listing(load) else { return Value::Array(Vec::new()) };
-        let prefix = prefix(load);
-        Value::Array(
-            which(&listing).filter(|name| under(name, &prefix)).map(|name| Value::from(name.as_str())).collect(),
-        )
-    }
-
-    fn symlinks(&self, load: &Value) -> Value {
-        let Some(listing) = self.listing(load) else { return empty_map() };
-        let prefix = prefix(load);
-        let links = listing.links.iter().filter(|(name, _)| under(name, &prefix));
-        map(links.map(|(name, target)| (name.as_str(), target.as_str())))
-    }
-}
-
-fn prefix(load: &Value) -> String {
-    load.get_text("prefix").unwrap_or_default().trim_matches('/').to_owned()
-}
-
-fn under(name: &str, prefix: &str) -> bool {
-    name.starts_with(prefix)
-}
-
-/// Splits `a/b`, `salt://a/b` or `salt://a/b?saltenv=dev` into a checked path and the environment in it.
-fn split_path(text: &str) -> Option<(SafePath, Option<String>)> {
-    let text = text.strip_prefix("salt://").unwrap_or(text);
-    let (path, env) = match text.split_once("?saltenv=") {
-        Some((path, env)) => (path, Some(env.to_owned())),
-        None => (text, None),
-    };
-    if path.starts_with('/') {
-        return None;
-    }
-    // Normalised like os.path.normpath, but `..` is refused by the following check.
-    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
-    Some((SafePath::try_from(parts.join("/")).ok()?, env))
-}
-
-/// Returns mode, ino, dev, nlink, uid, gid, size, atime, mtime, ctime.
-fn stat(found: &Found) -> Value {
-    let m = &found.metadata;
-    let signed = [m.atime(), m.mtime(), m.ctime()];
-    let unsigned = [u64::from(m.mode()), m.ino(), m.dev(), m.nlink(), u64::from(m.uid()), u64::from(m.gid()), m.size()];
-    Value::Array(unsigned.into_iter().map(Value::from).chain(signed.into_iter().map(Value::from)).collect())
-}
-
-/// Reads a whole file in pieces.
-fn read_through(mut file: &std::fs::File, mut each: impl FnMut(&[u8])) -> std::io::Result<()> {
-    let mut buffer = vec![0; 128 * 1024];
-    loop {
-        match file.read(&mut buffer) {
-            Ok(0) => return Ok(()),
-            Ok(n) => each(&buffer[..n]),
-            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(e),
-        }
     }
 }
 

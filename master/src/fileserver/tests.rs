@@ -1,4 +1,9 @@
+use std::io::Read as _;
 use std::os::unix::fs::symlink;
+
+use brine_fileserver::{HashType, TreeOpts};
+use brine_protocol::ids::{SafePath, Saltenv};
+use brine_protocol::value::{ValueExt as _, map};
 
 use super::*;
 
@@ -30,12 +35,14 @@ fn fixture() -> Fixture {
 fn opts(dir: &tempfile::TempDir) -> FileOpts {
     let top = dir.path();
     FileOpts {
-        roots: vec![(Saltenv::base(), vec![top.join("one"), top.join("two"), top.join("none")])],
-        buffer_size: 4,
-        hash_type: crate::hash_type::HashType::Sha256,
-        follow_symlinks: true,
-        ignore_glob: vec!["*.swp".to_owned()],
-        ignore_regex: vec!["/\\.git($|/)".to_owned()],
+        tree: TreeOpts {
+            roots: vec![(Saltenv::base(), vec![top.join("one"), top.join("two"), top.join("none")])],
+            buffer_size: 4,
+            hash_type: HashType::Sha256,
+            follow_symlinks: true,
+            ignore_glob: vec!["*.swp".to_owned()],
+            ignore_regex: vec!["/\\.git($|/)".to_owned()],
+        },
         recv: true,
         recv_max: 10,
         recv_quota: (0, 0),
@@ -47,7 +54,7 @@ fn ask(f: &Fixture, what: FileRequest, fields: &[(&str, Value)]) -> Value {
     for (name, value) in fields {
         load.insert(name, value.clone());
     }
-    f.inner.answer(what, &load)
+    f.inner.tree.answer(what, &load)
 }
 
 fn content(f: &Fixture, path: &str) -> Option<Vec<u8>> {
@@ -177,8 +184,8 @@ fn hashes_that_nobody_asks_for_are_forgotten() {
     let ask = |path: &str| ask(&f, FileRequest::Hash, &[("path", path.into())]);
     let (first, _) = (ask("a.txt"), ask("c"));
     let upkeep = || {
-        f.inner.hashes.upkeep();
-        f.inner.hashes.remembered()
+        f.inner.tree.upkeep();
+        f.inner.tree.remembered_hashes()
     };
     assert_eq!(upkeep(), 2, "both were asked for since the last time");
     assert_eq!(ask("a.txt"), first);

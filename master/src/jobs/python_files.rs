@@ -12,7 +12,7 @@ use brine_protocol::msgpack;
 use brine_protocol::value::{Value, list};
 
 use crate::files;
-use crate::hash_type::HashType;
+use brine_fileserver::HashType;
 
 /// Bound on the entries that one clean-up removes. The next one continues.
 const CLEAN_MAX: usize = 50_000;

@@ -4,8 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use brine_protocol::config::settings;
-
-use crate::options::options;
+use brine_protocol::options;
 
 options! {
     /// The settings of keys.

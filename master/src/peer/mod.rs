@@ -19,6 +19,7 @@ use arc_swap::ArcSwap;
 use brine_protocol::config::settings;
 use brine_protocol::ids::{Jid, MinionId};
 use brine_protocol::job::PublishRequest;
+use brine_protocol::options;
 use brine_protocol::value::{Value, ValueExt, empty_map, list, map};
 use tokio::sync::Semaphore;
 
@@ -27,7 +28,6 @@ use crate::audit::{Audit, AuditLine};
 use crate::dispatch::Dispatcher;
 use crate::fault::Fault;
 use crate::jobs::JobCache;
-use crate::options::options;
 use crate::refusals::{Refusals, Who};
 use crate::runners::Runners;
 use crate::targets::Targets;

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use brine_pillar::CacheOpts;
 use brine_protocol::ids::{MinionId, Saltenv};
 use brine_protocol::msgpack::{self, Limits};
 use brine_protocol::value::Value;
 
-use super::opts::CacheOpts;
 use crate::files;
 
 /// Bound on the bytes of all pillars in memory. For a new one, the oldest are dropped.

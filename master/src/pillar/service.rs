@@ -6,18 +6,13 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
+use brine_pillar::{Compiled, HttpFetch, PillarCompiler, PillarSettings, Subject, failed};
 use brine_protocol::ids::{MinionId, Saltenv};
-use brine_protocol::msgpack;
 use brine_protocol::value::{Value, ValueExt as _, empty_map};
-use brine_render::convert::ConvertLimits;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::cache::{Key, PillarCache};
-use super::compile::{self, Chosen, Compiled, Subject};
-use super::fetch::HttpFetch;
-use super::opts::PillarOpts;
-use super::roots::Environments;
 use super::workers::Workers;
 use crate::refusals::{Refusals, Who};
 
@@ -36,14 +31,9 @@ pub(crate) struct Pillars {
 }
 
 struct Inner {
-    settings: ArcSwap<Settings>,
+    compiler: ArcSwap<PillarCompiler>,
     cache: PillarCache,
     fetch: HttpFetch,
-}
-
-struct Settings {
-    opts: PillarOpts,
-    envs: Environments,
 }
 
 /// What becomes of kept pillars, where the master keeps them.
@@ -67,15 +57,15 @@ pub(crate) struct Answer {
 
 impl Pillars {
     /// Makes the compiler. It fetches documents on this runtime.
-    pub(crate) fn new(opts: &PillarOpts, cachedir: &Path, runtime: Handle, refusals: Arc<Refusals>) -> Self {
-        let settings = ArcSwap::from_pointee(Settings::new(opts.clone()));
-        let inner = Inner { settings, cache: PillarCache::new(cachedir), fetch: HttpFetch::new(runtime) };
-        Self { inner: inner.into(), workers: Workers::new(opts.workers), refusals, warned: Mutex::default() }
+    pub(crate) fn new(settings: &PillarSettings, cachedir: &Path, runtime: Handle, refusals: Arc<Refusals>) -> Self {
+        let compiler = ArcSwap::from_pointee(PillarCompiler::new(settings.clone()));
+        let inner = Inner { compiler, cache: PillarCache::new(cachedir), fetch: HttpFetch::new(runtime) };
+        Self { inner: inner.into(), workers: Workers::new(settings.opts.workers), refusals, warned: Mutex::default() }
     }
 
     /// Takes up new settings.
-    pub(crate) fn replace(&self, opts: &PillarOpts) {
-        self.inner.settings.store(Settings::new(opts.clone()).into());
+    pub(crate) fn replace(&self, settings: &PillarSettings) {
+        self.inner.compiler.store(PillarCompiler::new(settings.clone()).into());
         self.warned.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
@@ -105,7 +95,7 @@ impl Pillars {
             },
         };
         self.refusals.log(Who::Minion(&id), &format!("the pillar of {id} is not compiled: {why}"));
-        Answer { pillar: compile::failed(&id), is_whole: false }
+        Answer { pillar: failed(&id), is_whole: false }
     }
 
     /// Returns the top file for a minion, or the errors that it would be told.
@@ -113,9 +103,7 @@ impl Pillars {
         let id = subject.id.clone();
         let (inner, (done, result)) = (Arc::clone(&self.inner), oneshot::channel());
         let work = move || {
-            let settings = inner.settings.load_full();
-            let envs = settings.envs.for_request(Chosen::new(&subject, &settings.opts).any());
-            let _ = done.send(compile::show_top(&subject, &settings.opts, &envs));
+            let _ = done.send(inner.compiler.load_full().show_top(&subject));
         };
         self.workers.submit(&id, work).map_err(|why| vec![why.to_string()])?;
         match result.await {
@@ -130,7 +118,7 @@ impl Pillars {
 
     /// Whether pillars are kept.
     pub(crate) fn keeps(&self) -> bool {
-        self.inner.settings.load().opts.cache.is_some()
+        self.inner.compiler.load().opts().cache.is_some()
     }
 
     /// Forgets the kept pillars of a minion, of one environment or of all.
@@ -151,7 +139,7 @@ impl Pillars {
     pub(crate) async fn kept(&self, id: MinionId, pillarenv: Option<String>) -> Option<Value> {
         let inner = Arc::clone(&self.inner);
         let get = move || {
-            let opts = inner.settings.load().opts.cache?;
+            let opts = inner.compiler.load().opts().cache?;
             let pillarenv = pillarenv.map(|env| Saltenv::try_from(env.as_str())).transpose().ok()?;
             inner.cache.get(&Key { id, pillarenv }, opts)
         };
@@ -184,31 +172,22 @@ impl Pillars {
     }
 }
 
-impl Settings {
-    fn new(opts: PillarOpts) -> Self {
-        Self { envs: Environments::new(&opts), opts }
-    }
-}
-
 impl Inner {
     fn compile(&self, subject: &Subject, caching: Caching) -> Compiled {
-        let settings = self.settings.load_full();
-        let opts = &settings.opts;
-        let given = msgpack::encode_disk(&subject.given).len();
-        if given > opts.override_max {
-            let cause = format!("pillar= has {given} bytes, the limit is pillar_max_override: {}", opts.override_max);
+        let compiler = self.compiler.load_full();
+        if let Some(cause) = compiler.is_too_much(&subject.given) {
             return Compiled {
-                pillar: compile::failed(&subject.id),
+                pillar: failed(&subject.id),
                 is_whole: false,
                 causes: vec![cause],
                 by_grains: Vec::new(),
             };
         }
-        let chosen = Chosen::new(subject, opts);
-        let key = chosen.pillarenv.as_deref().map(Saltenv::try_from).transpose().ok();
+        let pillarenv = compiler.pillarenv(subject);
+        let key = pillarenv.as_deref().map(Saltenv::try_from).transpose().ok();
         let key = key.map(|pillarenv| Key { id: subject.id.clone(), pillarenv });
-        let (Some(cache), Some(key)) = (opts.cache.filter(|_| caching != Caching::Off), key) else {
-            return settings.compile(subject, &self.fetch);
+        let (Some(cache), Some(key)) = (compiler.opts().cache.filter(|_| caching != Caching::Off), key) else {
+            return compiler.compile(subject, &self.fetch);
         };
         if caching == Caching::Renewed {
             self.cache.forget(&key.id, key.pillarenv.as_ref());
@@ -217,7 +196,7 @@ impl Inner {
         let mut compiled = kept.map_or_else(
             || {
                 // What a command line gives is no part of what is kept.
-                let mut compiled = settings.compile(&Subject { given: empty_map(), ..subject.clone() }, &self.fetch);
+                let mut compiled = compiler.compile(&Subject { given: empty_map(), ..subject.clone() }, &self.fetch);
                 if compiled.is_whole
                     && let Err(why) = self.cache.put(&key, &compiled.pillar, cache)
                 {
@@ -228,28 +207,11 @@ impl Inner {
             |pillar| Compiled { pillar, is_whole: true, causes: Vec::new(), by_grains: Vec::new() },
         );
         if subject.given.truthy() {
-            match merged(&compiled.pillar, &subject.given, opts) {
+            match compiler.merged(&compiled.pillar, &subject.given) {
                 Ok(pillar) => compiled.pillar = pillar,
                 Err(why) => compiled.causes.push(format!("pillar= is left out: {why}")),
             }
         }
         compiled
     }
-}
-
-impl Settings {
-    fn compile(&self, subject: &Subject, fetch: &HttpFetch) -> Compiled {
-        let envs = self.envs.for_request(Chosen::new(subject, &self.opts).any());
-        compile::compile(subject, &self.opts, &envs, fetch)
-    }
-}
-
-fn merged(pillar: &Value, given: &Value, opts: &PillarOpts) -> Result<Value, String> {
-    use brine_render::Value as Rendered;
-    let said = |why: brine_render::convert::ConvertError| why.to_string();
-    let (pillar, given) = (Rendered::from_wire(pillar).map_err(said)?, Rendered::from_wire(given).map_err(said)?);
-    opts.merging
-        .merge(&pillar, &given)?
-        .to_wire(ConvertLimits { bytes: opts.size_max, ..ConvertLimits::default() })
-        .map_err(said)
 }

@@ -9,6 +9,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use brine_pillar::STACK;
 use brine_protocol::ids::MinionId;
 
 /// A compilation that runs longer gives up its place.
@@ -17,8 +18,6 @@ const SLOW: Duration = Duration::from_millis(250);
 const SLOW_MAX: usize = 32;
 /// Bound on the compilations of one minion that wait. A minion asks for one at a time; its jobs may ask too.
 const WAITING_MAX: usize = 8;
-/// Stack of a thread: for files that include each other, and for templates of `render_max_depth`.
-const STACK: usize = 16 << 20;
 /// An idle thread ends after this time.
 const IDLE: Duration = Duration::from_secs(10);
 

@@ -35,13 +35,13 @@ use tokio::sync::Semaphore;
 use crate::access::{Access, Principal};
 use crate::fault::Fault;
 use crate::fileserver::FileServer;
-use crate::hash_type::HashType;
 use crate::jobs::JobCache;
 use crate::keys::MinionKeys;
 use crate::presence::Presence;
 use crate::sandbox_reports::SandboxReports;
 use crate::targets::Targets;
 use args::Args;
+use brine_fileserver::HashType;
 use sight::Sight;
 
 /// Bound on concurrent queries: each may hold a list of all minions. Others wait.

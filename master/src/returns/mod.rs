@@ -13,6 +13,7 @@ use brine_protocol::config::settings;
 use brine_protocol::ids::{Jid, MinionId};
 use brine_protocol::job::{ReturnJid, ReturnLoad};
 use brine_protocol::msgpack;
+use brine_protocol::options;
 use brine_protocol::request::Request;
 use brine_protocol::value::{Value, ValueExt, map};
 
@@ -22,7 +23,6 @@ use crate::fault::Fault;
 use crate::jobs::{Added, JobCache, NewReturn, ReturnerName, Standing, StoreError, StoredJob, now_ms};
 use crate::keys::MinionKey;
 use crate::lanes::Turn;
-use crate::options::options;
 use crate::quotas::{Met, QuotaKind};
 use crate::refusals::{Refusals, Who};
 use crate::throttle::Throttle;

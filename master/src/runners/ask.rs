@@ -69,7 +69,7 @@ pub(super) async fn minions(parts: &Arc<Parts>, question: Question) -> Result<An
     let events = parts.bus.subscribe().ok_or("the event bus has as many subscribers as it may")?;
     let timeout = question.timeout.unwrap_or(parts.opts.timeout);
     let gather = question.gather.unwrap_or(parts.opts.gather_job_timeout);
-    let (tgt, tgt_type) = without_groups(parts, &question)?;
+    let (tgt, tgt_type) = without_groups(parts, &question.tgt, &question.tgt_type)?;
     let arg = condition_input(question.args, question.kwargs);
     let published = publish(parts, &question.fun, arg, tgt, &tgt_type).await?;
     let Some(published) = published else { return Ok(Answers::default()) };
@@ -100,11 +100,11 @@ async fn publish(
 }
 
 /// Expands node groups into a compound target, because only the master knows them.
-fn without_groups(parts: &Parts, question: &Question) -> Result<(Value, String), Failure> {
-    let words: Vec<String> = match question.tgt_type.as_str() {
-        "nodegroup" => vec![format!("N@{}", question.tgt.python_str())],
-        "compound" => question.tgt.python_str().split_whitespace().map(str::to_owned).collect(),
-        _ => return Ok((question.tgt.clone(), question.tgt_type.clone())),
+pub(super) fn without_groups(parts: &Parts, tgt: &Value, tgt_type: &str) -> Result<(Value, String), Failure> {
+    let words: Vec<String> = match tgt_type {
+        "nodegroup" => vec![format!("N@{}", tgt.python_str())],
+        "compound" => tgt.python_str().split_whitespace().map(str::to_owned).collect(),
+        _ => return Ok((tgt.clone(), tgt_type.to_owned())),
     };
     let live = parts.live.load();
     let groups = &live.nodegroups;
@@ -199,7 +199,8 @@ async fn whole(parts: &Arc<Parts>, jid: &Jid, answers: &mut Answers) -> Result<(
     Ok(())
 }
 
-fn is_cut(value: &Value) -> bool {
+/// Returns whether the bus has left out a part of a value.
+pub(super) fn is_cut(value: &Value) -> bool {
     match value {
         Value::Map(entries) => entries.iter().any(|(_, value)| is_cut(value)),
         other => other.text() == Some(crate::bus::TRIMMED),

@@ -37,6 +37,11 @@ impl Call {
         Self { args, kwargs }
     }
 
+    /// Makes a call.
+    pub(super) const fn new(args: Vec<Value>, kwargs: Vec<(String, Value)>) -> Self {
+        Self { args, kwargs }
+    }
+
     /// Returns the arguments by position.
     pub(super) fn args(&self) -> &[Value] {
         &self.args

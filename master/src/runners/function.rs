@@ -7,7 +7,7 @@ use brine_protocol::value::{Value, ValueExt as _, map};
 use futures_util::future::BoxFuture;
 
 use super::signature::{Given, Signature};
-use super::{Call, Parts};
+use super::{Call, Parts, Runners};
 use crate::access::Principal;
 
 /// A function's result, or what it returns when it fails.
@@ -80,9 +80,10 @@ impl Function {
     }
 
     /// Calls it.
-    pub(super) async fn call(&self, parts: &Arc<Parts>, job: &Arc<RunJob>, call: &Call) -> Outcome {
+    pub(super) async fn call(&self, runners: &Runners, job: &Arc<RunJob>, call: &Call) -> Outcome {
         let given = self.signature.bind(call).map_err(|why| self.misused(&why))?;
-        (self.run)(Run { parts: Arc::clone(parts), job: Arc::clone(job), given, function: *self }).await
+        let (parts, runners) = (Arc::clone(&runners.parts), runners.clone());
+        (self.run)(Run { parts, runners, job: Arc::clone(job), given, function: *self }).await
     }
 
     /// Returns Salt's text for a Python `TypeError`.
@@ -100,19 +101,34 @@ pub(super) struct RunJob {
     pub(super) tag: String,
     /// The caller's name.
     pub(super) user: String,
+    /// The caller, whose rights count for what the run starts in turn.
+    pub(super) by: Principal,
+    /// The orchestration that started it.
+    pub(super) within: Option<Within>,
+}
+
+/// The orchestration that started a run.
+#[derive(Debug, Clone)]
+pub(super) struct Within {
+    /// The jid under which the outermost orchestration tells of itself.
+    pub(super) jid: Jid,
+    /// How many orchestrations are around the run.
+    pub(super) depth: usize,
 }
 
 impl RunJob {
     /// Makes one with a new jid.
-    pub(super) fn new(tag: &str, by: &Principal) -> Arc<Self> {
+    pub(super) fn new(tag: &str, by: &Principal, within: Option<Within>) -> Arc<Self> {
         let jid = Jid::now();
-        Arc::new(Self { tag: format!("salt/{tag}/{jid}"), jid, user: by.to_string() })
+        Arc::new(Self { tag: format!("salt/{tag}/{jid}"), jid, user: by.to_string(), by: by.clone(), within })
     }
 }
 
 /// One call of a function.
 pub(super) struct Run {
     pub(super) parts: Arc<Parts>,
+    /// For runs that it starts in turn.
+    pub(super) runners: Runners,
     pub(super) job: Arc<RunJob>,
     pub(super) given: Given,
     function: Function,
@@ -154,6 +170,11 @@ impl Run {
         Ok(Some(std::time::Duration::from_secs_f64(seconds)))
     }
 
+    /// Returns `module.function`.
+    pub(super) fn fun(&self) -> &'static str {
+        self.function.name()
+    }
+
     /// Makes the failure for a wrong argument.
     pub(super) fn wrong(&self, why: &str) -> Failure {
         Failure::from(self.function.misused(why))
@@ -169,7 +190,7 @@ impl Run {
         self.event("print", map([("data", text.into())]));
     }
 
-    fn event(&self, suffix: &str, data: Value) {
+    pub(super) fn event(&self, suffix: &str, data: Value) {
         self.parts.bus.fire(format!("{}/{suffix}", self.job.tag), data);
     }
 }

@@ -5,6 +5,7 @@
 //! - `call.rs`      the arguments as callers send them
 //! - `service.rs`   the requests, and each run from its first event to its last
 //! - `running.rs`   the current runs
+//! - `state/`       orchestration: states that run in the master, with the rights of their caller
 //! - `ask.rs`       jobs that runners publish and whose returns they collect
 //! - one file for each module of functions, and `wheel/` for those of the wheel
 
@@ -26,6 +27,7 @@ mod running;
 mod salt;
 mod service;
 mod signature;
+mod state;
 mod survey;
 mod test;
 mod wheel;
@@ -51,6 +53,7 @@ use function::{Failure, Function};
 pub(crate) use opts::RunnerOpts;
 pub(crate) use running::Runs;
 pub(crate) use service::{Runners, refusal};
+pub(crate) use state::{OrchestrateOpts, Orchestrations};
 
 /// The parts of the master that the functions use.
 pub(crate) struct Parts {
@@ -70,6 +73,7 @@ pub(crate) struct Parts {
     pub(crate) bus: Bus,
     /// The current runs of runners.
     pub(crate) runs: Runs,
+    pub(crate) orchestrations: Orchestrations,
 }
 
 /// All runners, by module.
@@ -86,6 +90,7 @@ const RUNNERS: &[&[Function]] = &[
     network::FUNCTIONS,
     pillar::FUNCTIONS,
     salt::FUNCTIONS,
+    state::FUNCTIONS,
     survey::FUNCTIONS,
     test::FUNCTIONS,
 ];

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use brine_protocol::config::settings;
+use brine_protocol::options;
 
-use crate::hash_type::HashType;
-use crate::options::options;
+use brine_fileserver::HashType;
 
 options! {
     /// The settings of the functions.

@@ -7,7 +7,8 @@ use brine_protocol::ids::MinionId;
 use brine_protocol::value::{Value, ValueExt, map};
 use futures_util::FutureExt;
 
-use super::function::{Failure, Outcome, RunJob};
+use super::function::{Failure, Outcome, RunJob, Within};
+use super::state::Interrupted;
 use super::{Call, Parts, RUNNERS, find, wheel};
 use crate::access::{Denied, Principal};
 use crate::audit::{Audit, AuditLine};
@@ -49,7 +50,7 @@ impl Runners {
         self.parts.bus.settle();
         let this = self.clone();
         tokio::spawn(async move {
-            let outcome = this.run(&fun, &call, &job).await;
+            let (outcome, _) = this.run(&fun, &call, &job).await;
             this.audit.note(if outcome.is_ok() { succeeded } else { failed });
         });
         started
@@ -57,7 +58,60 @@ impl Runners {
 
     /// Runs a runner for a caller that is permitted to, with the events of a run; `load` has its `arg`.
     pub(crate) async fn run_for(&self, by: &Principal, fun: &str, load: &Value) -> Outcome {
-        self.run(fun, &Call::from_load(load), &RunJob::new("run", by)).await
+        self.run(fun, &Call::from_load(load), &RunJob::new("run", by, None)).await.0
+    }
+
+    /// Runs a runner that an orchestration asks for, as if its caller had asked. Returns the data of its last event.
+    pub(super) async fn run_within(
+        &self,
+        fun: &str,
+        call: Call,
+        by: &Principal,
+        within: Within,
+    ) -> Result<Value, Denied> {
+        let Admitted { fun, call, job, succeeded, failed } =
+            self.admit_call("runner", "run", (fun, call), by, Some(within))?;
+        let (outcome, data) = self.run(&fun, &call, &job).await;
+        self.audit.note(if outcome.is_ok() { succeeded } else { failed });
+        Ok(data)
+    }
+
+    /// Runs a wheel function that an orchestration asks for, as if its caller had asked. Returns the data of its last
+    /// event.
+    pub(super) async fn wheel_within(
+        &self,
+        fun: &str,
+        call: Call,
+        by: &Principal,
+        within: Within,
+    ) -> Result<Value, Denied> {
+        let admitted = self.admit_call("wheel", "wheel", (fun, call), by, Some(within))?;
+        Ok(self.run_wheel(admitted).await.remove("data").unwrap_or(Value::Nil))
+    }
+
+    /// Returns whether there is a runner or wheel function (`form`) of this name.
+    pub(super) fn has(form: &str, fun: &str) -> bool {
+        super::names(form).any(|name| name == fun)
+    }
+
+    /// Returns whether a runner or wheel function (`form`) has a parameter of this name.
+    pub(super) fn has_parameter(form: &str, fun: &str, name: &str) -> bool {
+        let functions = if form == "wheel" { wheel::FUNCTIONS } else { RUNNERS };
+        let mut parameters = find(functions, fun).into_iter().flat_map(|function| function.signature.parameters());
+        parameters.any(|parameter| parameter.split('=').next() == Some(name))
+    }
+
+    /// Tells of orchestrations that ended with the master before this one.
+    pub(crate) async fn tell_interrupted(&self) {
+        for Interrupted { jid, fun, user } in Interrupted::take(&self.parts.opts.cachedir).await {
+            tracing::warn!("{fun} of {user}, {jid}: {}", Interrupted::SAID);
+            let tag = format!("salt/run/{jid}");
+            let job = RunJob { jid, tag, user, by: Principal::Master, within: None };
+            let mut data = announcement("runner", &fun, &job, &Call::default());
+            conclude(&mut data, &Err(Interrupted::SAID.into()));
+            self.keep(&job, &data).await;
+            self.parts.bus.fire_result(format!("{}/ret", job.tag), data);
+        }
     }
 
     /// Runs a wheel function. Returns its result; with `wait: False` only its tag and jid, at once.
@@ -86,7 +140,7 @@ impl Runners {
         self.parts.bus.settle();
         self.parts.bus.fire(format!("{}/new", job.tag), data.clone());
         let outcome = match find(wheel::FUNCTIONS, &fun) {
-            Ok(function) => function.call(&self.parts, &job, &call).await,
+            Ok(function) => function.call(self, &job, &call).await,
             Err(unknown) => Err(unknown),
         };
         self.audit.note(if outcome.is_ok() { succeeded } else { failed });
@@ -108,14 +162,26 @@ impl Runners {
     ) -> Result<Admitted, Denied> {
         let invalid = || Denied::invocation(format!("no {form} function was named"));
         let fun = load.get_text("fun").ok_or_else(invalid)?.to_owned();
-        let call = Call::from_load(load);
+        self.admit_call(form, tag, (&fun, Call::from_load(load)), caller, None)
+    }
+
+    /// As [`Self::admit`], of a call by itself.
+    fn admit_call(
+        &self,
+        form: &'static str,
+        tag: &'static str,
+        (fun, call): (&str, Call),
+        caller: &Principal,
+        within: Option<Within>,
+    ) -> Result<Admitted, Denied> {
+        let fun = fun.to_owned();
         let record = |outcome| AuditLine::new(form, outcome).by(caller).call(fun.as_str(), &call.shown());
         caller.may_call(form, &fun, call.args(), call.kwargs()).inspect_err(|denied| {
             let said = format!("a {form} request for {fun} was refused: {}", denied.message);
             self.refusals.log(Who::User(caller.name()), &said);
             self.audit.note(record("refused").put("why", denied.message.as_str()));
         })?;
-        let job = RunJob::new(tag, caller);
+        let job = RunJob::new(tag, caller, within);
         let record = |outcome| record(outcome).put("jid", job.jid.as_str());
         self.audit.write(record("allowed")).map_err(|why| Denied::invocation(why.to_owned()))?;
         let (succeeded, failed) = (record("succeeded"), record("failed"));
@@ -123,13 +189,14 @@ impl Runners {
     }
 
     /// Runs a runner, with its events. Stores its return if `runner_returns` is set.
-    async fn run(&self, fun: &str, call: &Call, job: &Arc<RunJob>) -> Outcome {
+    /// Returns the outcome and the data of the last event.
+    async fn run(&self, fun: &str, call: &Call, job: &Arc<RunJob>) -> (Outcome, Value) {
         let parts = &self.parts;
         let mut data = announcement("runner", fun, job, call);
         parts.bus.fire(format!("{}/new", job.tag), data.clone());
         let work = async {
             let _running = parts.runs.begin(&job.jid, &data).ok_or("too many runners are running: try again later")?;
-            find(RUNNERS, fun)?.call(parts, job, call).await
+            find(RUNNERS, fun)?.call(self, job, call).await
         };
         // Clients wait for the result without a limit, so a panic becomes a result too.
         let outcome = AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_panic| {
@@ -137,8 +204,8 @@ impl Runners {
         });
         conclude(&mut data, &outcome);
         self.keep(job, &data).await;
-        parts.bus.fire_result(format!("{}/ret", job.tag), data);
-        outcome
+        parts.bus.fire_result(format!("{}/ret", job.tag), data.clone());
+        (outcome, data)
     }
 
     /// Stores the return of a run, if `runner_returns` is set.
@@ -167,7 +234,10 @@ fn announcement(form: &str, fun: &str, job: &RunJob, call: &Call) -> Value {
 fn conclude(data: &mut Value, outcome: &Outcome) {
     let (Ok(value) | Err(Failure(value))) = outcome;
     data.insert("return", value.clone());
-    data.insert("success", outcome.is_ok());
+    // An orchestration whose states failed has a result all the same, with a code.
+    let failed =
+        value.get_text("outputter") == Some("highstate") && value.get_i64("retcode").is_some_and(|code| code != 0);
+    data.insert("success", outcome.is_ok() && !failed);
     if outcome.is_err() {
         data.insert("retcode", 1);
     }

@@ -194,7 +194,8 @@ pub(super) fn assemble(
         refusals,
     };
     let publisher = PublisherHandle::start(publisher, publish_key.clone(), private.clone(), opts.publisher.alg);
-    let python_jobs = PythonJobFiles::new(opts.cachedir.join("jobs"), opts.files.hash_type, opts.jobs.python_files);
+    let python_jobs =
+        PythonJobFiles::new(opts.cachedir.join("jobs"), opts.files.tree.hash_type, opts.jobs.python_files);
     let dispatcher = shared.dispatcher(publisher.map_err(MasterStartError::Thread)?, &python_jobs);
     let returns = shared.returns();
     let runners = shared.runners(&dispatcher, &returns);
@@ -247,6 +248,7 @@ impl Shared<'_> {
             private: self.opened.private.clone(),
             bus: self.opened.bus.clone(),
             runs: runners::Runs::default(),
+            orchestrations: runners::Orchestrations::new(&self.opts.orchestrate),
         };
         let (audit, refusals) = (self.opened.audit.clone(), self.refusals.clone());
         Runners { parts: parts.into(), returns: returns.clone(), audit, refusals }
@@ -329,7 +331,7 @@ impl Shared<'_> {
     fn queries(&self) -> Queries {
         Queries {
             cachedir: self.opts.cachedir.clone(),
-            hash_type: self.opts.files.hash_type,
+            hash_type: self.opts.files.tree.hash_type,
             access: self.opened.access.clone(),
             targets: self.targets.clone(),
             keys: self.opened.keys.clone(),
@@ -379,7 +381,8 @@ pub(super) fn maintain(
     kept_events: KeptEvents,
     stop: CancellationToken,
 ) -> impl Future<Output = ()> + use<> {
-    let Master { opts, maintenance, audit, presence, jobs, bus, .. } = master;
+    let Master { opts, handlers, maintenance, audit, presence, jobs, bus, .. } = master;
+    let runners = handlers.runners.clone();
     let (presence, bus) = (opts.maintenance.presence_events.then(|| presence.clone()), bus.clone());
     let every = opts.maintenance.loop_interval;
     let keep_events =
@@ -391,6 +394,6 @@ pub(super) fn maintain(
                 presence::tell(&presence, &bus, every, stop).await;
             }
         };
-        tokio::join!(maintain, watch, tell_presence, keep_events);
+        tokio::join!(maintain, watch, tell_presence, keep_events, runners.tell_interrupted());
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::audit::Audit;
 use crate::bus::Bus;
 use crate::config::MasterOpts;
-use crate::fileserver::{FileOpts, FileServer};
+use crate::fileserver::FileServer;
 use crate::jobs::JobCache;
 use crate::maintenance::Maintenance;
 use crate::mine::MineRules;
@@ -30,9 +30,10 @@ pub(super) struct Master {
 impl Master {
     /// Applies new settings, all of them or none.
     pub(super) fn reload(&self, opts: &MasterOpts) -> Result<(), String> {
-        let Handlers { admission, auths, live, mine, peer, pillars, .. } = &*self.handlers;
+        let Handlers { admission, auths, live, mine, peer, pillars, runners, .. } = &*self.handlers;
         // The folders of Python's job cache files depend on `hash_type`, so it does not change.
-        let files = FileOpts { hash_type: self.opts.files.hash_type, ..opts.files.clone() };
+        let mut files = opts.files.clone();
+        files.tree.hash_type = self.opts.files.tree.hash_type;
         let files = FileServer::new(&files, &self.opts.cachedir)?;
         let mine_rules = MineRules::read(&opts.mine)?;
         let peer_rules = PeerRules::read(&opts.peer)?;
@@ -43,6 +44,7 @@ impl Master {
         mine.replace(mine_rules);
         peer.replace(peer_rules);
         pillars.pillars.replace(&opts.pillar);
+        runners.parts.orchestrations.replace(&opts.orchestrate);
         auths.auth.gate.replace(opts.gate.clone());
         live.store(opts.live.clone().into());
         Ok(())

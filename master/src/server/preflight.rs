@@ -20,7 +20,7 @@ fn roots(config: &Config, opts: &MasterOpts) -> Vec<String> {
         return Vec::new();
     }
     let mut lines = Vec::new();
-    for (env, paths) in &opts.files.roots {
+    for (env, paths) in &opts.files.tree.roots {
         if paths.is_empty() {
             lines.push(format!(
                 "file_roots has no folder for {env}: minions find no files there; name one, or take it out"

@@ -33,9 +33,9 @@ impl Perform<FilesOp> for MinionBroker {
     }
 }
 
-/// The files of the master, if there is a master.
+/// The files of the master, or of this host where there is none.
 pub(super) struct Files {
-    cache: Option<FileCache>,
+    cache: FileCache,
     turns: Semaphore,
     reading: Mutex<HashMap<(String, Saltenv, SafePath), Reading>>,
 }
@@ -47,22 +47,13 @@ struct Reading {
 }
 
 impl Files {
-    /// Caches the files of `client` below `cachedir`. Without a client, there are no files.
-    pub(super) fn new(client: Option<FileClient>, cachedir: &Path) -> Self {
-        let cache = client.map(|client| FileCache::new(client, cachedir));
-        Self { cache, turns: Semaphore::new(AT_ONCE), reading: Mutex::default() }
-    }
-
-    fn cache(&self) -> Result<&FileCache, HostError> {
-        self.cache.as_ref().ok_or_else(|| {
-            HostError::Failed(
-                "there is no master's file server: this runs without a master (--local, file_client)".to_owned(),
-            )
-        })
+    /// Caches the files of `client` below `cachedir`.
+    pub(super) fn new(client: FileClient, cachedir: &Path) -> Self {
+        Self { cache: FileCache::new(client, cachedir), turns: Semaphore::new(AT_ONCE), reading: Mutex::default() }
     }
 
     pub(super) async fn answer(&self, caller: &Caller, op: FilesOp) -> Result<Value, HostError> {
-        let cache = self.cache()?;
+        let cache = &self.cache;
         match op {
             FilesOp::List { saltenv, prefix, kind } => {
                 let what = match kind {
@@ -126,7 +117,7 @@ impl Files {
 
     /// Fetches a file into the minion's cache and opens it; none if there is no such file.
     pub(super) async fn fetch(&self, path: &str, saltenv: &str) -> Result<Option<Arc<File>>, HostError> {
-        let cached = self.cache()?.get(&safe(path)?, &env(saltenv)?).await.map_err(|e| failed(&e))?;
+        let cached = self.cache.get(&safe(path)?, &env(saltenv)?).await.map_err(|e| failed(&e))?;
         Ok(cached.map(|cached| cached.file))
     }
 

@@ -33,7 +33,6 @@ use tracing::{debug, error, info, trace, warn};
 
 use crate::config::MinionOpts;
 use crate::connection::Masters;
-use crate::filecache::MAX_FILE;
 use crate::fileclient::FileClient;
 use crate::grains::GrainsStore;
 use crate::jobs::ProcDir;
@@ -64,6 +63,8 @@ pub(crate) struct Sources {
     pub(crate) refresh: Arc<Refresh>,
     pub(crate) runs: Arc<Runs>,
     pub(crate) masters: Masters,
+    /// The files of the master, or this host's own where there is none.
+    pub(crate) files: FileClient,
 }
 
 /// The broker of this minion.
@@ -90,11 +91,11 @@ pub struct MinionBroker {
 impl MinionBroker {
     /// Makes the broker.
     pub(crate) fn new(sources: Sources) -> Arc<Self> {
-        let Sources { opts, grains, pillar, procs, modules, refresh, runs, masters } = sources;
+        let Sources { opts, grains, pillar, procs, modules, refresh, runs, masters, files } = sources;
         let resolver: Arc<dyn Resolver> = Arc::new(SystemResolver::default());
         Arc::new(Self {
             changes: Changes::new(&opts),
-            files: Files::new(FileClient::new(&masters, MAX_FILE), &opts.cachedir),
+            files: Files::new(files, &opts.cachedir),
             teller: Teller::new(masters.clone()),
             masters,
             http: Http::new(Arc::clone(&resolver)),

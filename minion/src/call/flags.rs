@@ -7,7 +7,7 @@ use brine_cli::print::OutputArgs;
 use brine_protocol::args::yamlify;
 use brine_protocol::config::settings;
 use brine_protocol::exit;
-use brine_protocol::value::Value;
+use brine_protocol::value::{Value, list, map};
 use clap::{Args, Parser};
 
 /// Runs a function of a module on this host, in a sandbox, and prints what it returns
@@ -20,7 +20,7 @@ use clap::{Args, Parser};
     infer_long_args = true
 )]
 pub(super) struct Flags {
-    /// Ask no master: modules come from the package and from --module-dirs.
+    /// Ask no master: modules come from the package and from --module-dirs, files and pillar from this host.
     #[arg(long)]
     pub(super) local: bool,
     /// The folder with the configuration. Default: /etc/salt.
@@ -40,6 +40,12 @@ pub(super) struct Flags {
     /// With --local: the folder of modules to use beside the standard ones.
     #[arg(short = 'm', long = "module-dirs", value_name = "MODULE_DIR")]
     pub(super) module_dir: Option<PathBuf>,
+    /// With --local: the folder of the environment base. Default: the setting file_roots.
+    #[arg(long, value_name = "FILE_ROOT")]
+    file_root: Option<PathBuf>,
+    /// With --local: the folder of the pillar's environment base. Default: the setting pillar_roots.
+    #[arg(long, value_name = "PILLAR_ROOT")]
+    pillar_root: Option<PathBuf>,
     /// Use this minion id. Default: the setting id.
     #[arg(long)]
     pub(super) id: Option<String>,
@@ -52,6 +58,9 @@ pub(super) struct Flags {
     /// Print the grains of this host.
     #[arg(short = 'g', long)]
     pub(super) grains: bool,
+    /// With --grains: those of the host alone, without modules and so without a sandbox. The master asks so.
+    #[arg(long = "host-grains", hide = true)]
+    pub(super) host_grains: bool,
     /// Do not collect grains.
     #[arg(long = "skip-grains")]
     skip_grains: bool,
@@ -106,10 +115,6 @@ struct Refused {
     #[arg(long = "return", hide = true)]
     returner: Option<String>,
     #[arg(long, hide = true)]
-    file_root: Option<String>,
-    #[arg(long, hide = true)]
-    pillar_root: Option<String>,
-    #[arg(long, hide = true)]
     states_dir: Option<String>,
     #[arg(long, hide = true)]
     module_executors: Option<String>,
@@ -138,13 +143,7 @@ impl Refused {
                 "--return",
                 "a minion returns to its master; `salt --return` has the master pass it on",
             ),
-            (
-                self.file_root.is_some(),
-                "--file-root",
-                "files come from the master; modules from a folder of this host: -m",
-            ),
-            (self.pillar_root.is_some(), "--pillar-root", "the pillar comes from the master"),
-            (self.states_dir.is_some(), "--states-dir", "there are no states"),
+            (self.states_dir.is_some(), "--states-dir", "states are in modules; a folder of modules: -m"),
             (self.module_executors.is_some(), "--module-executors", "every call is run by the sandbox"),
             (self.proxyid.is_some(), "--proxyid", "there are no proxy minions"),
             (self.resources, "--resources", resources),
@@ -172,6 +171,12 @@ impl Flags {
             _ if self.module_dir.is_some() && !self.local => {
                 Err("-m/--module-dirs goes with --local: otherwise modules come from the master".into())
             }
+            _ if self.file_root.is_some() && !self.local => {
+                Err("--file-root goes with --local: otherwise files come from the master".into())
+            }
+            _ if self.pillar_root.is_some() && !self.local => {
+                Err("--pillar-root goes with --local: otherwise the pillar comes from the master".into())
+            }
             _ => Ok(()),
         }
     }
@@ -186,9 +191,19 @@ impl Flags {
             set.push((settings::AUTH_TIMEOUT.row.name, Value::from(seconds)));
             set.push((settings::AUTH_TRIES.row.name, Value::from(1)));
         }
-        if let Some(dir) = &self.cachedir {
+        let absolute = |dir: &PathBuf| {
             let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.clone());
-            set.push((settings::CACHEDIR.row.name, Value::from(dir.to_string_lossy().into_owned())));
+            Value::from(dir.to_string_lossy().into_owned())
+        };
+        if let Some(dir) = &self.cachedir {
+            set.push((settings::CACHEDIR.row.name, absolute(dir)));
+        }
+        let roots =
+            [(&self.file_root, settings::FILE_ROOTS.row.name), (&self.pillar_root, settings::PILLAR_ROOTS.row.name)];
+        for (dir, name) in roots {
+            if let Some(dir) = dir {
+                set.push((name, map([("base", list([absolute(dir)]))])));
+            }
         }
         if self.skip_grains {
             set.push((crate::grains::SKIP, Value::from(true)));
@@ -232,13 +247,16 @@ mod tests {
 
     #[test]
     fn misuse_is_refused() {
-        for words in [&[][..], &["-g", "test.ping"], &["-d", "test.ping", "x"], &["-m", "x", "test.ping"]] {
+        let with_local = [
+            &["-m", "x", "test.ping"][..],
+            &["--file-root=/srv", "test.ping"],
+            &["--pillar-root", "/srv", "test.ping"],
+        ];
+        for words in [&[][..], &["-g", "test.ping"], &["-d", "test.ping", "x"]].into_iter().chain(with_local) {
             assert!(flags(words).check().is_err(), "{words:?}");
         }
-        let refused: [&[&str]; 11] = [
+        let refused: [&[&str]; 9] = [
             &["--return=x"],
-            &["--file-root=/srv"],
-            &["--pillar-root", "/srv"],
             &["--states-dir=/srv"],
             &["--module-executors=[sudo]"],
             &["--proxyid=x"],

@@ -60,6 +60,10 @@ async fn run(flags: &Flags, printer: &mut Printer, opts: MinionOpts) -> Result<i
     let file_client_local = opts.config.get(settings::FILE_CLIENT).is_ok_and(|from| from == "local");
     let with_master = !(flags.grains || flags.local || file_client_local);
     let failed = |e: crate::minion::MinionError| Failure::new(e.exit_code(), format!("salt-call: {e}"));
+    if flags.grains && flags.host_grains {
+        print(printer, crate::grains::collect(&opts), 0);
+        return Ok(exit::OK);
+    }
     let make_sandbox = package_sandbox(&opts, flags.module_dir.clone()).map_err(failed)?;
     let base = Base::prepare(opts, with_master, make_sandbox).await.map_err(failed)?;
     let code = match flags.grains {
@@ -77,11 +81,9 @@ async fn run(flags: &Flags, printer: &mut Printer, opts: MinionOpts) -> Result<i
 async fn call(flags: &Flags, printer: &mut Printer, base: &Base) -> Result<i32, Failure> {
     if let Ok(channel) = base.masters.preferred() {
         channel.sign_in().await.map_err(|e| Failure::new(e.exit_code(), format!("salt-call: {e}")))?;
-        base.refresh.grains_at_start().await;
-        base.refresh.pillar_or_log().await;
-    } else {
-        base.refresh.grains_at_start().await;
     }
+    base.refresh.grains_at_start().await;
+    base.refresh.pillar_or_log().await;
     if flags.doc {
         return docs::print(base, flags.function.as_deref().unwrap_or_default()).await;
     }

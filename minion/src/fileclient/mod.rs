@@ -1,8 +1,9 @@
 //! The master's file server (PROTOCOL §6.1, §6.5, §6.6): list, hash, fetch, push. Every answer has a bound, and each fetched file is
-//! compared with the hash that the master announced.
+//! compared with the hash that the master announced. Without a master, the host's own files take its place.
 
 mod error;
 mod hash;
+mod own;
 mod transfer_rate;
 
 use brine_protocol::ids::{SafePath, Saltenv};
@@ -13,6 +14,7 @@ pub use hash::{FileHash, StatedHash};
 
 use crate::connection::Masters;
 use hash::Hasher;
+pub(crate) use own::OwnFiles;
 use transfer_rate::TransferRate;
 
 /// Upper bound on the names in one listing: more than a tree of modules has.
@@ -78,8 +80,17 @@ impl Sink for Vec<u8> {
 /// A client of the file server.
 #[derive(Clone)]
 pub struct FileClient {
-    masters: Masters,
+    server: Server,
     max_file: u64,
+}
+
+/// Who is asked.
+#[derive(Clone)]
+enum Server {
+    /// The preferred master.
+    Master(Masters),
+    /// Nobody: the files are on this host.
+    Own(OwnFiles),
 }
 
 impl FileClient {
@@ -88,14 +99,36 @@ impl FileClient {
         self.max_file
     }
 
-    /// A client of the preferred master's file server; none without a master. Files are at most `max_file` bytes.
-    pub fn new(masters: &Masters, max_file: u64) -> Option<Self> {
-        masters.preferred().is_ok().then(|| Self { masters: masters.clone(), max_file })
+    /// A client of the preferred master's file server. Files are at most `max_file` bytes.
+    pub fn of_masters(masters: &Masters, max_file: u64) -> Self {
+        Self { server: Server::Master(masters.clone()), max_file }
+    }
+
+    /// A client of this host's own files.
+    pub(crate) fn of_host(files: OwnFiles, max_file: u64) -> Self {
+        Self { server: Server::Own(files), max_file }
+    }
+
+    /// Asks for anything but the piece of a file.
+    async fn request(&self, load: Value) -> Result<Value, FileError> {
+        match &self.server {
+            Server::Master(masters) => Ok(masters.preferred()?.request(load).await?),
+            Server::Own(files) => files.answer(load).await,
+        }
+    }
+
+    /// Asks for the piece of a file.
+    async fn request_piece(&self, load: Value) -> Result<Value, FileError> {
+        match &self.server {
+            Server::Master(masters) => Ok(masters.preferred()?.request_raw(load).await?),
+            Server::Own(files) => files.answer(load).await,
+        }
     }
 
     /// The fingerprint of the master's key, once the minion has signed in.
     pub fn master(&self) -> Option<String> {
-        self.masters.preferred().ok()?.current_sign_in().map(|live| live.master.to_string())
+        let Server::Master(masters) = &self.server else { return None };
+        masters.preferred().ok()?.current_sign_in().map(|live| live.master.to_string())
     }
 
     /// Lists the files below a folder. Names that are not safe paths are left out.
@@ -131,7 +164,7 @@ impl FileClient {
     /// # Errors
     /// When the master cannot be asked or its answer is malformed.
     pub async fn list_envs(&self) -> Result<Vec<Saltenv>, FileError> {
-        match self.masters.preferred()?.request(map([("cmd", "_file_envs")])).await? {
+        match self.request(map([("cmd", "_file_envs")])).await? {
             Value::Array(envs) if envs.len() <= MAX_ENVS => {
                 Ok(envs.iter().filter_map(|env| Saltenv::try_from(env).ok()).collect())
             }
@@ -155,7 +188,7 @@ impl FileClient {
 
     async fn request_names(&self, cmd: &'static str, saltenv: &Saltenv, prefix: &str) -> Result<Vec<Value>, FileError> {
         let load = map([("cmd", Value::from(cmd)), ("saltenv", Value::from(saltenv)), ("prefix", Value::from(prefix))]);
-        match self.masters.preferred()?.request(load).await? {
+        match self.request(load).await? {
             Value::Array(names) if names.len() <= MAX_FILES => Ok(names),
             // A map of symbolic links to their targets.
             Value::Map(links) if links.len() <= MAX_FILES && cmd == "_symlink_list" => {
@@ -170,7 +203,7 @@ impl FileClient {
     /// # Errors
     /// When the master cannot be asked, or names no hash by which a file can be verified.
     pub async fn request_hash(&self, path: &SafePath, saltenv: &Saltenv) -> Result<Option<FileHash>, FileError> {
-        let answer = self.masters.preferred()?.request(file_load("_file_hash", path, saltenv)).await?;
+        let answer = self.request(file_load("_file_hash", path, saltenv)).await?;
         if !answer.truthy() {
             return Ok(None);
         }
@@ -186,7 +219,7 @@ impl FileClient {
         path: &SafePath,
         saltenv: &Saltenv,
     ) -> Result<Option<StatedHash>, FileError> {
-        let answer = self.masters.preferred()?.request(file_load("_file_hash_and_stat", path, saltenv)).await?;
+        let answer = self.request(file_load("_file_hash_and_stat", path, saltenv)).await?;
         let Value::Array(parts) = answer else { return Err(FileError::Malformed("_file_hash_and_stat")) };
         let Some(hash) = parts.first().filter(|hash| hash.truthy()) else { return Ok(None) };
         let stated = |place: usize| parts.get(1).and_then(|stat| stat.list()?.get(place)?.as_u64());
@@ -250,7 +283,7 @@ impl FileClient {
         loop {
             let mut load = file_load("_serve_file", path, saltenv);
             load.insert("loc", at);
-            let answer = self.masters.preferred()?.request_raw(load).await?;
+            let answer = self.request_piece(load).await?;
             let data = answer.get_bytes("data").ok_or(FileError::Malformed("_serve_file"))?;
             if data.is_empty() {
                 let dest = answer.get_bytes("dest").unwrap_or_default();
@@ -281,7 +314,7 @@ impl FileClient {
             ("size", Value::from(size)),
             ("data", Value::Binary(data)),
         ]);
-        match self.masters.preferred()?.request(load).await? {
+        match self.request(load).await? {
             Value::Boolean(taken) => Ok(taken),
             other if !other.truthy() => Ok(false),
             _ => Err(FileError::Malformed("_file_recv")),

@@ -11,11 +11,12 @@ use crate::broker::{MinionBroker, Sources};
 use crate::config::MinionOpts;
 use crate::connection::{Channel, Masters};
 use crate::events::Events;
-use crate::fileclient::FileClient;
+use crate::filecache::MAX_FILE;
+use crate::fileclient::{FileClient, OwnFiles};
 use crate::grains::GrainsStore;
 use crate::jobs::{CONTROL_SLOTS, JobLimits, JobParts, JobRunner, Jobs, ProcDir};
 use crate::modules::Modules;
-use crate::pillar::{PillarStore, Refresh};
+use crate::pillar::{OwnPillar, PillarStore, Refresh};
 use crate::pki::Pki;
 use crate::states::{Remembered, Runs};
 
@@ -63,10 +64,18 @@ impl Base {
             }
         };
         let masters = Masters::new(channel);
-        let client = FileClient::new(&masters, settings.compile.module);
+        let client = with_master.then(|| FileClient::of_masters(&masters, settings.compile.module));
         let modules = Modules::new(client, &opts.modules, &opts.modules_dir());
         let pillar = PillarStore::new();
-        let refresh = Refresh::new(Arc::clone(&opts), masters.clone(), Arc::clone(&grains), Arc::clone(&pillar));
+        let (files, own_pillar) = match with_master {
+            true => (FileClient::of_masters(&masters, MAX_FILE), None),
+            false => {
+                let files = FileClient::of_host(OwnFiles::new(&opts.config)?, MAX_FILE);
+                (files, Some(OwnPillar::new(&opts.config)?))
+            }
+        };
+        let (of, known) = (masters.clone(), Arc::clone(&grains));
+        let refresh = Refresh::new(Arc::clone(&opts), of, own_pillar, known, Arc::clone(&pillar));
         let broker = MinionBroker::new(Sources {
             opts: Arc::clone(&opts),
             grains: Arc::clone(&grains),
@@ -76,6 +85,7 @@ impl Base {
             refresh: Arc::clone(&refresh),
             runs: Arc::clone(&runs),
             masters: masters.clone(),
+            files,
         });
         let slots = opts.jobs.running_max.unwrap_or(settings.max_running).clamp(1, MAX_SLOTS);
         let answers: Arc<dyn Broker> = broker.clone();

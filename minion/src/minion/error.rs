@@ -31,6 +31,9 @@ pub enum MinionError {
     /// A setting of the sandbox cannot be used.
     #[error("the setting {0}")]
     Settings(#[from] brine_sandbox::SettingsError),
+    /// A setting of its own files or its own pillar cannot be used, where it has no master.
+    #[error(transparent)]
+    Config(#[from] brine_protocol::config::ConfigError),
     /// It cannot sign in at its master.
     #[error(transparent)]
     SignIn(#[from] SignInError),
@@ -42,7 +45,7 @@ impl MinionError {
         match self {
             Self::SignIn(e) => e.exit_code(),
             Self::Sandbox(_) => exit::UNAVAILABLE,
-            Self::Settings(_) => exit::USAGE,
+            Self::Settings(_) | Self::Config(_) => exit::USAGE,
             _ => exit::GENERIC,
         }
     }

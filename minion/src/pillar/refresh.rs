@@ -10,6 +10,7 @@ use brine_protocol::value::{Value, ValueExt, empty_map, map};
 use brine_sandbox::Sandbox;
 use tracing::{debug, warn};
 
+use super::own::OwnPillar;
 use super::store::{PillarStore, Taken};
 use super::wanted::Wanted;
 use crate::config::MinionOpts;
@@ -24,9 +25,9 @@ const SUMMARY_BYTES_MAX: usize = 128 << 10;
 /// Why there is no new pillar.
 #[derive(Debug, thiserror::Error)]
 pub enum PillarError {
-    /// `salt-call --local`
-    #[error("there is no master to ask for the pillar: this runs without one (--local, file_client)")]
-    NoMaster,
+    /// This host compiles its pillar itself, and cannot.
+    #[error("this host's own pillar cannot be compiled: {0}")]
+    Own(String),
     /// The master did not send one.
     #[error("the master gave no pillar: {0}")]
     Channel(#[from] ChannelError),
@@ -39,6 +40,8 @@ pub enum PillarError {
 pub struct Refresh {
     opts: Arc<MinionOpts>,
     masters: Masters,
+    /// Compiles the pillar where there is no master.
+    own: Option<OwnPillar>,
     grains: Arc<GrainsStore>,
     pillar: Arc<PillarStore>,
     /// One job at a time, because each request makes the master compile a pillar.
@@ -49,15 +52,16 @@ pub struct Refresh {
 }
 
 impl Refresh {
-    /// Makes the refresher; it asks the preferred of these masters.
-    pub fn new(
+    /// Makes the refresher; it asks the preferred of these masters, or `own` where there is none.
+    pub(crate) fn new(
         opts: Arc<MinionOpts>,
         masters: Masters,
+        own: Option<OwnPillar>,
         grains: Arc<GrainsStore>,
         pillar: Arc<PillarStore>,
     ) -> Arc<Self> {
         let (turn, sandbox, told) = (tokio::sync::Mutex::default(), OnceLock::new(), Mutex::default());
-        Arc::new(Self { opts, masters, grains, pillar, turn, sandbox, told })
+        Arc::new(Self { opts, masters, own, grains, pillar, turn, sandbox, told })
     }
 
     /// Sets the sandbox whose modules the master is told of. Called once.
@@ -205,7 +209,10 @@ impl Refresh {
     }
 
     async fn ask(&self, wanted: Wanted) -> Result<Value, PillarError> {
-        let channel = self.masters.preferred().map_err(|_| PillarError::NoMaster)?;
+        if let Some(own) = &self.own {
+            return own.compile(&self.opts, Value::clone(&self.grains.now()), wanted).await;
+        }
+        let channel = self.masters.preferred()?;
         let summary = self.summary();
         let mut load = map([
             ("cmd", Value::from("_pillar")),

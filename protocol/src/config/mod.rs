@@ -1,6 +1,7 @@
 //! Configuration files (§12): Salt's keys, defaults, includes and YAML.
 
 mod files;
+mod options;
 pub mod settings;
 mod shown;
 pub mod yaml;
@@ -121,6 +122,19 @@ impl Config {
         let default_include = settings::DEFAULT_INCLUDE.row.on(role).map(|side| side.value());
         let own = files::load(&path, default_include.as_ref(), trust)?;
         Self::build(own, path, role)
+    }
+
+    /// The same options as a master reads them, with a master's defaults: for a minion without a master, which looks after its own files
+    /// and pillar.
+    #[must_use]
+    pub fn as_masters(&self) -> Self {
+        let mut opts = settings::defaults(Role::Master);
+        for (key, value) in self.opts.entries().unwrap_or_default().iter().filter(|(_, value)| !value.is_nil()) {
+            if let Some(key) = key.text() {
+                opts.insert(key, value.clone());
+            }
+        }
+        Self { role: Role::Master, path: self.path.clone(), opts }
     }
 
     /// Returns the names of all options: Salt's own and those in the files.

@@ -5,6 +5,7 @@ use crate::prelude::*;
 pub(crate) const DECLARATION: Declaration = Declaration {
     standard: &[
         ("cron", Standard::Least),
+        ("mount", Standard::Least),
         ("pkg", Standard::Least),
         ("pkgrepo", Standard::Least),
         // `cmd.script` runs templates that were rendered; what they call runs with the grants of its own module.

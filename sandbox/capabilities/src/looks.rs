@@ -25,8 +25,6 @@ const STANDARD: &[(&str, &[&str])] = &[
         &[
             "/usr/bin/update-alternatives --display *",
             "/usr/bin/update-alternatives --query *",
-            "/usr/sbin/update-alternatives --display *",
-            "/usr/sbin/update-alternatives --query *",
             "/usr/sbin/alternatives --display *",
         ],
     ),
@@ -40,8 +38,20 @@ const STANDARD: &[(&str, &[&str])] = &[
             "/usr/bin/dig +short -x * @*",
         ],
     ),
-    ("kmod", &["/usr/bin/lsmod", "/usr/sbin/lsmod"]),
+    ("kmod", &["/usr/sbin/lsmod"]),
     ("locale", &["/usr/bin/locale -a", "/usr/bin/localectl status"]),
+    (
+        "mount",
+        &[
+            "/usr/bin/cat /proc/self/mountinfo",
+            "/usr/bin/cat /proc/swaps",
+            "/usr/bin/mount -l",
+            // Without the cache that it would write.
+            "/usr/sbin/blkid -c /dev/null",
+            "/usr/sbin/blkid -c /dev/null /*",
+            "/usr/sbin/blkid -c /dev/null -t *",
+        ],
+    ),
     (
         "pkg",
         &[

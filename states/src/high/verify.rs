@@ -27,7 +27,7 @@ pub(crate) fn verify(high: &Dict, budget: &Budget) -> Res<Vec<String>> {
             errors.push(format!("The type {shown} in {body} is not formatted as a dictionary"));
             continue;
         };
-        let sls = || Ok(python::name(&python::field(&body.clone().into(), "__sls__")?));
+        let sls = || Res::Ok(python::name(&python::field(&body.clone().into(), "__sls__")?));
         for (module, arguments) in python::entries(body) {
             if python::starts_with(&module, "__")? {
                 continue;
@@ -40,7 +40,8 @@ pub(crate) fn verify(high: &Dict, budget: &Budget) -> Res<Vec<String>> {
                     sls()?
                 )),
                 Value::List(list) => {
-                    let at = Place { id: &shown, sls: sls()? };
+                    // High data of a caller (`state.high`) has none.
+                    let at = Place { id: &shown, sls: sls().unwrap_or_default() };
                     verify_arguments(&at, module, &list.borrow().clone(), budget, &mut errors)?;
                 }
                 _ => errors.push(format!("State '{shown}' in SLS '{}' is not formed as a list", sls()?)),

@@ -134,6 +134,7 @@ impl Core<'_> {
                 *took += milliseconds;
                 Ok(Ok(Code::NotRun))
             }
+            Answer::Refused(why) => Ok(Err(Raised(why))),
             other => Err(other.unexpected()),
         }
     }

@@ -70,7 +70,7 @@ pub struct Call {
 /// A question of `unless`, `onlyif`, `creates` or `check_cmd`.
 #[derive(Clone, Debug)]
 pub enum Check {
-    /// Run a command in a shell. Answer: [`Answer::Code`], or [`Answer::Raised`] if it cannot be run.
+    /// Run a command in a shell. Answer: [`Answer::Code`], [`Answer::Raised`] if it cannot be run, or [`Answer::Refused`].
     Command {
         /// The command line.
         command: String,
@@ -132,6 +132,8 @@ pub enum Answer {
     Result(Value, f64),
     /// What was raised, with its traceback if there is one, and how many milliseconds it took.
     Raised(String, f64),
+    /// What was asked may not be done here: the state fails, and this says why.
+    Refused(String),
     /// A program's exit code.
     Code(i64),
     /// A value. `code` is the exit code that an execution function has set.

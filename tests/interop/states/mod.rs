@@ -5,6 +5,7 @@
 mod accounts;
 mod archives;
 mod files;
+mod system;
 mod web;
 
 use brine_kit::ThrowawayRoot;
@@ -107,16 +108,22 @@ fn states_do_what_pythons_do() {
     for side in &sides {
         side.root.shell(&archives::made());
         side.root.shell(files::MADE);
+        side.root.shell(system::MADE);
     }
+    let same = |there: &str| {
+        let [python, brine] = &sides;
+        assert_eq!(python.root.shell(there), brine.root.shell(there));
+    };
     compare("texts of files", &sides, files::TEXTS, false);
     compare("files of the web", &sides, &files::made(&web), true);
+    same(files::THERE);
+    files::none_is_taken_in(&sides[1], &web);
     compare("users and groups", &sides, &accounts::made(), false);
     compare("changed users and groups", &sides, accounts::CHANGED, false);
     compare("archives", &sides, archives::STATES, false);
-    for there in [accounts::THERE, archives::THERE, files::THERE] {
-        let [python, brine] = &sides;
-        assert_eq!(python.root.shell(there), brine.root.shell(there));
-    }
+    compare("the system", &sides, system::STATES, false);
+    compare("the changed system", &sides, system::CHANGED, false);
+    [accounts::THERE, archives::THERE, system::THERE].map(same);
     archives::none_leads_out(&sides[1]);
-    files::none_is_taken_in(&sides[1], &web);
+    system::alternatives(&sides[1]);
 }

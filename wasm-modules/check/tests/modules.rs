@@ -8,7 +8,7 @@ use wit_parser::{Function, Resolve, TypeDefKind, WorldItem, WorldKey};
 
 /// Every standard module with its permitted imports and its largest size. An import is a request for rights, so a new
 /// one is a decision, made here and in the sandbox's policy. Each module is read, compiled and mapped on every minion.
-const STANDARD: [(&str, &[&str], usize); 35] = [
+const STANDARD: [(&str, &[&str], usize); 36] = [
     (
         "alternatives",
         &["brine:host/changes", "brine:host/grains", "brine:host/job", "brine:host/log", "brine:host/process"],
@@ -74,7 +74,7 @@ const STANDARD: [(&str, &[&str], usize); 35] = [
         &["brine:host/changes", "brine:host/files", "brine:host/job", "brine:host/log", "brine:host/process"],
         115_000,
     ),
-    ("dig", &["brine:host/log", "brine:host/process"], 110_000),
+    ("dig", &["brine:host/log", "brine:host/process"], 120_000),
     ("disk", &["brine:host/disks", "brine:host/log"], 60_000),
     (
         "file",
@@ -104,7 +104,7 @@ const STANDARD: [(&str, &[&str], usize); 35] = [
     (
         "kmod",
         &["brine:host/changes", "brine:host/grains", "brine:host/job", "brine:host/log", "brine:host/process"],
-        180_000,
+        190_000,
     ),
     (
         "locale",
@@ -125,6 +125,11 @@ const STANDARD: [(&str, &[&str], usize); 35] = [
         100_000,
     ),
     ("module", &["brine:host/functions", "brine:host/job", "brine:host/log", "brine:host/modules"], 120_000),
+    (
+        "mount",
+        &["brine:host/changes", "brine:host/functions", "brine:host/job", "brine:host/log", "brine:host/process"],
+        420_000,
+    ),
     ("pillar", &["brine:host/config", "brine:host/log", "brine:host/pillar"], 140_000),
     (
         "pkg",
@@ -210,7 +215,7 @@ const STANDARD: [(&str, &[&str], usize); 35] = [
     (
         "timezone",
         &["brine:host/changes", "brine:host/grains", "brine:host/job", "brine:host/log", "brine:host/process"],
-        180_000,
+        190_000,
     ),
     (
         "user",

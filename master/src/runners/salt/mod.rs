@@ -1,6 +1,6 @@
 //! `salt.*`: runs functions of modules on minions or on the master's own host.
 
-mod on_master;
+pub(super) mod on_master;
 
 use brine_protocol::value::{Value, ValueExt, map};
 

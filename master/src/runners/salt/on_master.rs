@@ -20,6 +20,8 @@ use crate::runners::function::{Failure, Outcome, Run};
 static TURNS: Semaphore = Semaphore::const_new(2);
 /// Time limit, long enough to compile the standard modules at the first call.
 const TIME: Duration = Duration::from_secs(300);
+/// Time limit of grains.
+const GRAINS_TIME: Duration = Duration::from_secs(30);
 /// Bound on the bytes of a result.
 const OUTPUT_MAX: u64 = 16 << 20;
 /// Bound on the length of all arguments, because command lines are bounded.
@@ -57,6 +59,23 @@ pub(super) async fn cmd(run: Run) -> Outcome {
             let why = said.trim().lines().last().unwrap_or("salt-call said nothing").to_owned();
             Err(format!("salt.cmd runs functions in a sandbox to which nothing is granted. {why}").into())
         }
+    }
+}
+
+/// Returns the grains of this host.
+pub(in crate::runners) async fn grains(parts: &Parts) -> Result<Value, Failure> {
+    let (program, dir) = (program()?, prepare(parts).await?);
+    #[expect(clippy::disallowed_methods, reason = "salt-call, which reads the host's grains and runs no module")]
+    let mut command = Command::new(program);
+    command.arg("-c").arg(dir.join("conf")).args(["--local", "--grains", "--host-grains", "--out=json", "--no-color"]);
+    command.args(["-l", "quiet"]);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).current_dir(&dir).kill_on_drop(true);
+    let child = command.spawn().map_err(|error| format!("salt-call cannot be started: {error}"))?;
+    let done = tokio::time::timeout(GRAINS_TIME, output(child)).await;
+    let (_, stdout, _) = done.map_err(|_| format!("the grains took longer than {} s", GRAINS_TIME.as_secs()))??;
+    match serde_json::from_slice::<serde_json::Value>(&stdout) {
+        Ok(answer) if answer["local"].is_object() => Ok(from_json(&answer["local"])),
+        _ => Err("salt-call has no grains".into()),
     }
 }
 

@@ -5,9 +5,9 @@ use brine_protocol::keys::{KeyListing, KeyState, PrivateKey, PublicKey, clean_pe
 use brine_protocol::target::fnmatch;
 use brine_protocol::value::{Value, ValueExt, empty_map, map};
 
-use crate::hash_type::HashType;
 use crate::keys::MinionKeyError;
 use crate::runners::function::{Failure, Function, Outcome, Run, functions};
+use brine_fileserver::HashType;
 
 /// Bound on the globs and ids in one request.
 const WORDS_MAX: usize = 65_536;

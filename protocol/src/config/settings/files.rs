@@ -1,5 +1,7 @@
 //! The file server, and what minions are told for states.
 
+use std::time::Duration;
+
 use super::*;
 
 settings! { AREA = "File server and states";
@@ -47,6 +49,14 @@ settings! { AREA = "File server and states";
     STATE_AUTO_ORDER: Value = any("state_auto_order", master("true")).live();
     /// Send an event for each state.
     STATE_EVENTS: Value = any("state_events", master("false")).live();
+    /// Time for one orchestration (`state.orchestrate`). Those that it starts count in it.
+    ORCHESTRATE_TIMEOUT: Duration = seconds("orchestrate_timeout", master("86400"), 1..=604_800).live();
+    // Each has a thread.
+    /// Orchestrations at a time, with those that others start. Another one is refused.
+    ORCHESTRATE_MAX: usize = integer("orchestrate_max", master("16"), "orchestrations", 1..=256);
+    // What is larger would be cut on the bus, where its only reader is.
+    /// Size of all results of one orchestration. What minions changed is left out of the results beyond it.
+    ORCHESTRATE_MAX_RETURN: usize = integer("orchestrate_max_return", master("16777216"), "bytes", 1024..=30_000_000).live();
     /// Combine states of one kind, as packages, into one call: true, false, or a list of kinds.
     STATE_AGGREGATE: Value = any("state_aggregate", master("false")).live();
     /// Options of Jinja in templates.

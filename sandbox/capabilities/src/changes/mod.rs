@@ -15,6 +15,7 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         ("timezone", Standard::Least),
         ("alternatives", Standard::Least),
         ("kmod", Standard::Least),
+        ("mount", Standard::Least),
         ("pkg", Standard::Least),
         ("pkgrepo", Standard::Least),
         ("cmd", Standard::Least),

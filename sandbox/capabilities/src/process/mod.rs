@@ -15,6 +15,7 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         ("alternatives", Standard::Least),
         ("dig", Standard::Least),
         ("kmod", Standard::Least),
+        ("mount", Standard::Least),
         ("pkg", Standard::Least),
         ("archive", Standard::Least),
         ("group", Standard::Least),

@@ -38,6 +38,7 @@ pub(super) fn check(fleet: &Fleet) {
         "kmod",
         "locale",
         "mine",
+        "mount",
         "pillar",
         "pkg",
         "saltutil",

@@ -1,0 +1,119 @@
+//! Hashes of served files, computed once for each unchanged file.
+
+use std::collections::HashMap;
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
+
+use crate::hash_type::HashType;
+use crate::root::Found;
+
+/// Bound on the hashes in memory. If there are more, all are forgotten.
+const REMEMBERED_MAX: usize = 65_536;
+/// The hash of a file that changed more recently than this is not kept, because the file may change again without new
+/// timestamps.
+const SETTLED: Duration = Duration::from_millis(100);
+
+/// Identifies the content of a file by its metadata.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Key {
+    dev: u64,
+    ino: u64,
+    size: u64,
+    mtime: (i64, i64),
+    ctime: (i64, i64),
+}
+
+/// A hash that is known or being computed.
+type Slot = Arc<OnceLock<Option<Arc<str>>>>;
+
+#[derive(Debug)]
+pub(crate) struct HashCache {
+    kind: HashType,
+    /// With a flag whether the hash was requested since the last `upkeep`.
+    known: Mutex<HashMap<Key, (Slot, bool)>>,
+}
+
+impl HashCache {
+    pub(crate) fn new(kind: HashType) -> Self {
+        Self { kind, known: Mutex::default() }
+    }
+
+    pub(crate) const fn kind(&self) -> HashType {
+        self.kind
+    }
+
+    /// Returns the hash of an open file; `None` if it cannot be read. Concurrent requests for one file share one
+    /// computation.
+    pub(crate) fn of(&self, found: &Found) -> Option<Arc<str>> {
+        let m = &found.metadata;
+        let settled =
+            m.modified().ok().and_then(|at| SystemTime::now().duration_since(at).ok()).is_some_and(|age| age > SETTLED);
+        if !settled {
+            return self.make(found);
+        }
+        let key = Key {
+            dev: m.dev(),
+            ino: m.ino(),
+            size: m.size(),
+            mtime: (m.mtime(), m.mtime_nsec()),
+            ctime: (m.ctime(), m.ctime_nsec()),
+        };
+        let slot = {
+            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            if known.len() >= REMEMBERED_MAX {
+                known.clear();
+            }
+            let (slot, asked) = known.entry(key.clone()).or_default();
+            *asked = true;
+            Arc::clone(slot)
+        };
+        let hash = slot.get_or_init(|| self.make(found)).clone();
+        if hash.is_none() {
+            self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
+        }
+        hash
+    }
+
+    /// Forgets hashes without requests since the last call, such as those of changed or removed files.
+    pub(crate) fn upkeep(&self) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|_, (_, asked)| std::mem::take(asked));
+    }
+
+    /// Returns the number of hashes in memory.
+    pub(crate) fn remembered(&self) -> usize {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    fn make(&self, found: &Found) -> Option<Arc<str>> {
+        match self.kind {
+            HashType::Sha224 => digest::<Sha224>(found),
+            HashType::Sha256 => digest::<Sha256>(found),
+            HashType::Sha384 => digest::<Sha384>(found),
+            HashType::Sha512 => digest::<Sha512>(found),
+        }
+    }
+}
+
+fn digest<D: Digest>(found: &Found) -> Option<Arc<str>> {
+    let mut digest = D::new();
+    read_through(&found.file, |piece| digest.update(piece)).ok()?;
+    Some(hex::encode(digest.finalize()).into())
+}
+
+/// Reads a whole file in pieces.
+fn read_through(mut file: &std::fs::File, mut each: impl FnMut(&[u8])) -> std::io::Result<()> {
+    let mut buffer = vec![0; 128 * 1024];
+    loop {
+        match file.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(n) => each(&buffer[..n]),
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! `salt-call --local`: a host without a master applies its own files with its own pillar.
+
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use brine_tests::salt::{Kind, Minion};
+use serde_json::json;
+
+fn write(root: &Path, files: &[(&str, &str)]) {
+    for (path, text) in files {
+        let path = root.join(path);
+        std::fs::create_dir_all(path.parent().expect("a file in a folder")).expect("our own folder");
+        std::fs::write(path, text).expect("our own folder");
+    }
+}
+
+#[test]
+fn a_host_without_a_master_applies_its_own_states() {
+    let here = tempfile::tempdir().expect("a temporary folder");
+    let out = tempfile::tempdir().expect("a temporary folder");
+    let (at, out) = (here.path().display(), out.path());
+    let config = format!(
+        "file_client: local\nfile_roots: {{base: [{at}/salt], dev: [{at}/dev]}}\npillar_roots: {{base: [{at}/pillar]}}\nsandbox: {{modules: \
+         {{state: {{functions: any}}, file.states: {{changes: {{{}: rw}}, functions: any, files: any, pillar: any}}}}}}\n",
+        out.display()
+    );
+    let file = out.join("motd");
+    let sls = format!("{}:\n  file.managed:\n    - source: salt://web/motd\n    - template: jinja\n", file.display());
+    write(
+        here.path(),
+        &[
+            ("salt/top.sls", "base:\n  'web*': [web]\n"),
+            ("salt/web/init.sls", &sls),
+            ("salt/web/motd", "{{ pillar.greeting }} from {{ grains.id }}\n"),
+            ("dev/only_dev", "x"),
+            ("pillar/top.sls", "base:\n  'web*': [site]\n  'db*': [secret]\n"),
+            ("pillar/site.sls", "greeting: {{ 'hello' if salt['grains.get']('id') == 'web1' else 'who' }}\n"),
+            ("pillar/secret.sls", "password: hunter2\n"),
+            ("outside", "outside"),
+        ],
+    );
+    symlink("../outside", here.path().join("salt/link")).expect("our own folder");
+    // Port 1: nobody is asked.
+    let minion = Minion::prepare(Kind::Brine, "web1", 1, &config);
+    let call = |args: &[&str]| minion.salt_call(&[&["--local", "--out=json"], args].concat());
+    let local = |args: &[&str]| call(args).exits(0).json()["local"].clone();
+
+    assert_eq!(local(&["pillar.items", "unmask=True"]), json!({"greeting": "hello"}));
+    assert_eq!(local(&["cp.list_master", "saltenv=dev"]), json!(["only_dev"]));
+    let dry = local(&["state.highstate", "test=True"]);
+    assert!(dry.as_object().is_some_and(|states| states.values().all(|state| state["result"].is_null())), "{dry}");
+    assert!(!file.exists());
+    let states = local(&["state.highstate"]);
+    assert!(states.as_object().is_some_and(|states| states.values().all(|state| state["result"] == true)), "{states}");
+    assert_eq!(std::fs::read_to_string(&file).expect("applied"), "hello from web1\n");
+    local(&["state.apply", "web", "pillar={greeting: bye}"]);
+    assert_eq!(std::fs::read_to_string(&file).expect("applied"), "bye from web1\n");
+    // No path leads out of the roots, by a link or by its name.
+    for path in ["salt://link", "salt://../outside", "salt://web/../../outside"] {
+        let output = call(&["cp.get_file_str", path]);
+        assert!(!output.stdout.contains("outside\n") && !output.stdout.contains("\"outside\""), "{path}: {output:?}");
+    }
+    // Other folders for one call.
+    let other = here.path().join("other");
+    write(
+        &other,
+        &[("salt/one.sls", "a:\n  test.nop: []\n"), ("pillar/top.sls", "base: {'*': [x]}"), ("pillar/x.sls", "x: 1")],
+    );
+    let (files, pillar) =
+        (format!("--file-root={}/salt", other.display()), format!("--pillar-root={}/pillar", other.display()));
+    assert_eq!(local(&[&files, "cp.list_master"]), json!(["one.sls"]));
+    assert_eq!(local(&[&pillar, "pillar.items", "unmask=True"]), json!({"x": 1}));
+    let refused = minion.salt_call(&[&files, "test.ping"]).exits(64);
+    assert!(refused.stderr.contains("goes with --local"), "{refused:?}");
+    // What is wrong with the pillar stops states, as a master's would.
+    write(here.path(), &[("pillar/site.sls", "greeting: {{ nobody.knows }}\n")]);
+    let broken = call(&["state.apply", "web"]);
+    assert!(broken.code != 0 && broken.stdout.contains("Rendering SLS 'site' failed"), "{broken:?}");
+}
