@@ -123,7 +123,7 @@ fn states_do_what_pythons_do() {
     compare("archives", &sides, archives::STATES, false);
     compare("the system", &sides, system::STATES, false);
     compare("the changed system", &sides, system::CHANGED, false);
-    [accounts::THERE, archives::THERE, system::THERE].map(same);
+    [accounts::THERE, archives::THERE, system::THERE].into_iter().for_each(same);
     archives::none_leads_out(&sides[1]);
     system::alternatives(&sides[1]);
 }

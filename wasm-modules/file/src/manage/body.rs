@@ -146,7 +146,7 @@ pub(crate) fn load(place: &Place) -> Result<Option<Vec<u8>>, String> {
     }
 }
 
-/// Fetches a URL. User and password in it are sent as HTTP's basic authentication.
+/// Fetches a URL. The host refuses one that has a user and a password in it.
 pub(crate) fn fetch(url: &str) -> Result<Vec<u8>, String> {
     let request = http::Request {
         method: "GET".into(),
