@@ -11,6 +11,8 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         ("archive", Standard::Least),
         ("cp", Standard::All),
         ("file", Standard::Least),
+        ("git", Standard::Least),
+        ("pip", Standard::Least),
         ("ssh", Standard::Least),
         ("ssh_auth", Standard::Least),
         ("state", Standard::All),
