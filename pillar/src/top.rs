@@ -156,7 +156,7 @@ pub(crate) fn take_includes(top: &Value) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use crate::*;
+    use super::*;
 
     fn top(texts: &[&str]) -> Result<Top, BadTop> {
         let load =

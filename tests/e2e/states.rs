@@ -443,7 +443,8 @@ fn a_hostile_state_changes_nothing_in_a_dry_run() {
     assert!(content().0.contains(&"put".to_owned()) && content().1.is_none(), "{run}: {:?}", content());
 }
 
-/// A module prepares itself once in a run, and merges chunks that may run together; arguments come from functions.
+/// A module prepares itself once in a run, and merges chunks that may run together; arguments come from functions, and results are
+/// events.
 #[test]
 fn modules_prepare_their_states() {
     let files = [
@@ -460,6 +461,10 @@ fn modules_prepare_their_states() {
              b:\n  runs.odd:\n    - return: {result: true, comment: '__slot__:salt:test.arg(k=v).kwargs.k', changes: {}}\n\
              c:\n  test.show_notification:\n    - text: __slot__:salt:no.such(1)\n",
         ),
+        (
+            "fired.sls",
+            "a:\n  test.succeed_with_changes: [fire_event: true]\nb:\n  test.nop: [fire_event: my/own]\nc: test.nop\n",
+        ),
     ];
     let (master, minion) = with_runs(&files, "");
     let run = master.json("web1", &["state.apply", "joined"]);
@@ -473,6 +478,22 @@ fn modules_prepare_their_states() {
     let run = master.json("web1", &["state.apply", "slots"]);
     let said: Vec<String> = outcomes(&run).into_iter().map(|(.., said)| said).collect();
     assert_eq!(said, ["it, works!", "v", "__slot__:salt:no.such(1)"], "{run}");
+    // Results are told on the master's bus where the SLS file says so, by the names that Salt's reactors wait for.
+    let events = master.events();
+    let jid = master.start_job(&["web1", "state.apply", "fired"]);
+    for (end, name, changes) in [("a", "a", 1), ("my/own", "b", 0)] {
+        let event = events.wait_tag(&format!("salt/state_result/{jid}/web1/{end}"));
+        let told = &event["data"]["ret"];
+        assert_eq!(
+            (&told["name"], &told["result"], &event["id"]),
+            (&json!(name), &json!(true), &json!("web1")),
+            "{event}"
+        );
+        assert_eq!(told["changes"].as_object().map(serde_json::Map::len), Some(changes), "{event}");
+    }
+    events.wait_return(&jid, "web1");
+    let fired = |(tag, _): &(String, _)| tag.starts_with("salt/state_result/");
+    assert_eq!(events.all().iter().filter(|event| fired(event)).count(), 2);
 }
 
 /// Runs are paused, ended, asked for and disabled, as by Salt.

@@ -137,7 +137,7 @@ fn quoted(text: &str) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
-    use crate::*;
+    use super::*;
 
     #[test]
     fn a_minions_word_leads_to_no_other_path() {

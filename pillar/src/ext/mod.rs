@@ -164,7 +164,7 @@ impl<'a> Arguments<'a> {
 
 #[cfg(test)]
 mod tests {
-    use crate::*;
+    use super::*;
     use std::path::Path;
 
     use brine_protocol::config::Role;

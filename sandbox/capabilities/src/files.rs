@@ -4,13 +4,15 @@ use crate::prelude::*;
 
 pub(crate) const DECLARATION: Declaration = Declaration {
     standard: &[
-        ("debconf", Standard::Least),
-        ("cron", Standard::Least),
-        ("pkg", Standard::Least),
-        ("cmd", Standard::Least),
         ("archive", Standard::Least),
+        ("cmd", Standard::Least),
         ("cp", Standard::All),
+        ("cron", Standard::Least),
+        ("debconf", Standard::Least),
         ("file", Standard::Least),
+        ("git", Standard::Least),
+        ("pip", Standard::Least),
+        ("pkg", Standard::Least),
         ("ssh", Standard::Least),
         ("ssh_auth", Standard::Least),
         ("state", Standard::All),

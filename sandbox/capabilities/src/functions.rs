@@ -4,22 +4,22 @@ use crate::prelude::*;
 
 pub(crate) const DECLARATION: Declaration = Declaration {
     standard: &[
-        ("cron", Standard::Least),
-        ("mount", Standard::Least),
-        ("pkg", Standard::Least),
-        ("pkgrepo", Standard::Least),
+        ("archive", Standard::Least),
         // `cmd.script` runs templates that were rendered; what they call runs with the grants of its own module.
         ("cmd", Standard::Names(&["file.apply_template_on_contents"])),
+        ("cron", Standard::Least),
+        // Templates of files call what the owner grants.
+        ("file", Standard::Least),
         // `mine` calls functions that its caller names and may call itself; each runs with the grants of its own
         // module.
         ("mine", Standard::All),
         // `module.run` of a state calls what the owner grants it.
         ("module", Standard::Least),
+        ("mount", Standard::Least),
+        ("pkg", Standard::Least),
+        ("pkgrepo", Standard::Least),
         // `state` does so for the templates of SLS files.
         ("state", Standard::All),
-        ("archive", Standard::Least),
-        // Templates of files call what the owner grants.
-        ("file", Standard::Least),
         // The same for callers of `test.*`, which is often all that users may call: so only functions that need no
         // grant of their own.
         ("test", Standard::Names(&["test.*", "sys.*", "grains.*", "config.items"])),

@@ -254,4 +254,13 @@ mod tests {
             assert!(!capability.words().is_empty() && !capability.interfaces().is_empty(), "{capability:?}");
         }
     }
+
+    /// Sorted, so that whoever looks for a module sees at once whether it is there.
+    #[test]
+    fn the_standard_modules_of_each_capability_are_sorted() {
+        for capability in Capability::ALL {
+            let names: Vec<&str> = capability.declaration().standard.iter().map(|(name, _)| *name).collect();
+            assert!(names.windows(2).all(|pair| pair[0] < pair[1]), "{capability:?}: {names:?}");
+        }
+    }
 }

@@ -16,6 +16,29 @@ use crate::names::{MAX_NAME, glob, is_glob};
 /// Command lines that standard modules come with. They grant nothing: the program still has to be granted.
 const STANDARD: &[(&str, &[&str])] = &[
     ("debconf", &["/usr/bin/debconf-get-selections"]),
+    // What looks at a repository is a probe, because git may run what the repository's configuration names. Behind `--`, no
+    // word is an option.
+    (
+        "git",
+        &[
+            "/usr/local/bin/git --version",
+            "/usr/local/bin/git ls-remote -- **",
+            "/usr/local/bin/git ls-remote --heads -- **",
+            "/usr/local/bin/git ls-remote --tags -- **",
+            "/usr/local/bin/git config --global --get-all -- **",
+            "/usr/local/bin/git config --local --get-all -- **",
+            "/usr/local/bin/git config --global --get-regexp -- **",
+            "/usr/local/bin/git config --local --get-regexp -- **",
+            "/usr/bin/git --version",
+            "/usr/bin/git ls-remote -- **",
+            "/usr/bin/git ls-remote --heads -- **",
+            "/usr/bin/git ls-remote --tags -- **",
+            "/usr/bin/git config --global --get-all -- **",
+            "/usr/bin/git config --local --get-all -- **",
+            "/usr/bin/git config --global --get-regexp -- **",
+            "/usr/bin/git config --local --get-regexp -- **",
+        ],
+    ),
     ("group", ACCOUNTS),
     ("user", ACCOUNTS),
     ("shadow", ACCOUNTS),
@@ -110,7 +133,7 @@ const ACCOUNTS: &[&str] = &[
     "/usr/bin/getent passwd *",
     "/usr/bin/getent group",
     "/usr/bin/getent group *",
-    "/usr/bin/id -G -- *",
+    "/usr/bin/getent initgroups *",
     "/usr/bin/id -g -n -- *",
     "/usr/bin/test -d /**",
 ];
@@ -273,7 +296,10 @@ mod tests {
             ("service", &["systemctl", "show", "a.service", "-P", "Id"]),
             ("service", &["service", "ssh", "status"]),
             ("user", &["getent", "passwd", "a"]),
-            ("user", &["id", "-G", "--", "-x"]),
+            ("user", &["getent", "initgroups", "a"]),
+            ("user", &["id", "-g", "-n", "--", "-x"]),
+            ("git", &["/usr/bin/git", "ls-remote", "--", "https://git.example/a.git?b=c"]),
+            ("git", &["/usr/bin/git", "config", "--global", "--get-all", "--", "url.https://.insteadOf"]),
             ("user", &["test", "-d", "/home/a=b/c"]),
             ("pkg", &["dpkg-query", "--showformat", "${Package}=${Version}\n", "-W"]),
             ("pkg", &["dpkg-query", "--showformat", "x", "--show", "--", "a", "-b"]),
@@ -297,6 +323,9 @@ mod tests {
             ("service", &["service", "--status-all", "status"]),
             // Code or files of the caller's choice.
             ("user", &["getent", "passwd", "--service=x"]),
+            ("git", &["/usr/bin/git", "ls-remote", "--upload-pack=/tmp/x", "origin"]),
+            ("git", &["/usr/bin/git", "config", "--global", "--get-all", "--unset-all", "a.b"]),
+            ("git", &["/usr/bin/git", "-c", "alias.x=!touch /tmp/x", "ls-remote", "--", "origin"]),
             ("user", &["test", "-d", "relative"]),
             ("pkg", &["dpkg", "--compare-versions", "--command-fd=0", "lt", "1"]),
             ("pkg", &["dpkg-query", "--admindir=/srv/x", "-W"]),

@@ -5,11 +5,11 @@ use crate::prelude::*;
 pub(crate) const DECLARATION: Declaration = Declaration {
     // `mine.valid` leaves out functions that are not there.
     standard: &[
-        ("sys", Standard::All),
-        ("saltutil", Standard::All),
         ("mine", Standard::All),
         ("module", Standard::All),
+        ("saltutil", Standard::All),
         ("state", Standard::All),
+        ("sys", Standard::All),
     ],
     ..Declaration::new(
         "modules",

@@ -6,11 +6,11 @@ use crate::prelude::*;
 pub(crate) const DECLARATION: Declaration = Declaration {
     // These modules return a master's pillar to that same master, and have no other way to send it out.
     standard: &[
-        ("pillar", Standard::All),
         ("config", Standard::All),
-        ("state", Standard::All),
-        ("mine", Standard::Names(&["mine_functions"])),
         ("file", Standard::Least),
+        ("mine", Standard::Names(&["mine_functions"])),
+        ("pillar", Standard::All),
+        ("state", Standard::All),
     ],
     wrong_name: |name| match is_glob(name) {
         true => Some(format!("{name:?}: keys of the pillar are named whole, without * and ?")),

@@ -1,5 +1,6 @@
-//! Commands, functions as states and services: the states of `cmd`, `module` and `service` do what Salt's do, each in a root of its
-//! own that is thrown away. Results, comments and changes are compared state by state, in a dry run, an apply and another.
+//! Commands, functions as states, services, repositories and Python's packages: the states of `cmd`, `module`, `service`, `git` and `pip` do
+//! what Salt's do, each in a root of its own that is thrown away. Results, comments and changes are compared state by state, in a dry run, an
+//! apply and another.
 
 use std::path::Path;
 
@@ -16,7 +17,7 @@ os.chdir('/')
 import salt.client
 functions = salt.client.Caller(sys.argv[1]).sminion.functions
 for high, test in json.loads(sys.argv[2]):
-    print('ANSWER', json.dumps(functions['state.high'](high, test=test)), flush=True)
+    print('ANSWER', json.dumps(functions['state.high'](high, test=test), default=sorted), flush=True)
 ";
 
 /// A run: high data, and whether it is dry.
@@ -107,5 +108,22 @@ fn units_of_systemd_are_as_in_salt() {
         return;
     };
     let there = "ls -l /run/units /etc/systemd/system/multi-user.target.wants | awk '{print $9}'; find /etc/systemd/system -lname /dev/null";
+    assert_eq!(ours.shell(there), theirs.shell(there));
+}
+
+#[test]
+fn repositories_are_as_in_salt() {
+    let Some([ours, theirs]) = compare(include_str!("git.sh"), &steps(include_str!("git.json"))) else { return };
+    // The same commits, branches, files and settings; and a dry run and what is refused left nothing.
+    let there = "for repository in /opt/* /home/ada/app; do [ ! -e $repository/HEAD -a ! -e $repository/.git ] || (cd $repository; \
+                 pwd; git rev-parse HEAD 2>&1 || true; git for-each-ref; git status --short; git config --local --list); done; \
+                 cat /home/ada/.gitconfig; find /opt /srv /home/ada -maxdepth 2 | LC_ALL=C sort";
+    assert_eq!(ours.shell(there), theirs.shell(there));
+}
+
+#[test]
+fn packages_of_python_are_as_in_salt() {
+    let Some([ours, theirs]) = compare(include_str!("pip.sh"), &steps(include_str!("pip.json"))) else { return };
+    let there = "for venv in venv other; do /opt/$venv/bin/python -m pip list; done; ls /tmp";
     assert_eq!(ours.shell(there), theirs.shell(there));
 }

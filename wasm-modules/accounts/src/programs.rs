@@ -73,13 +73,13 @@ pub(crate) fn getent(database: &str, key: Option<&str>) -> Result<Vec<String>> {
     }
 }
 
-/// The ids of all groups of a user.
+/// The ids of all groups that have a user as a member. `id` would name the own group of another user with the same number.
 pub(crate) fn group_ids(user: &str) -> Result<Vec<i64>> {
-    let output = Program::new(["id", "-G", "--", user]).run()?;
+    let output = Program::new(["getent", "initgroups", user]).run()?;
     if !output.succeeded() {
         return Ok(Vec::new());
     }
-    Ok(output.stdout.split_whitespace().filter_map(|gid| gid.parse().ok()).collect())
+    Ok(output.stdout.split_whitespace().skip(1).filter_map(|gid| gid.parse().ok()).collect())
 }
 
 /// The name of a user's own group, as `id` prints it.

@@ -4,6 +4,7 @@
 use brine_guest::changes::{self, Content, Kind, MasterFile, Put};
 use brine_guest::hash::{Hash, sha256};
 use brine_guest::host::{changes as host_changes, files, http};
+use brine_guest::url::status_error;
 use brine_guest::{Result, path};
 
 use crate::unpack::nobody;
@@ -107,7 +108,7 @@ pub(crate) fn fetch(
             if !here {
                 folder()?;
                 if let Err(why) = download(url, &kept) {
-                    return Ok(Err(format!("Failed to cache {shown}: {why}")));
+                    return Ok(Err(why));
                 }
             }
         }
@@ -184,7 +185,7 @@ fn download(url: &str, to: &str) -> Result<()> {
             }
             // There is nothing in it, or nothing after the last part.
             416 => true,
-            status => return Err(format!("HTTP {status}")),
+            status => return Err(status_error(status, url)),
         };
         let body = if response.status == 416 { Vec::new() } else { response.body };
         offset += body.len() as u64;

@@ -96,6 +96,11 @@ const STANDARD: [(&str, &[&str], usize); 36] = [
         // With the renderer of templates, as state.
         3_300_000,
     ),
+    (
+        "git",
+        &["brine:host/changes", "brine:host/files", "brine:host/job", "brine:host/log", "brine:host/process"],
+        460_000,
+    ),
     ("grains", &["brine:host/grains", "brine:host/log", "brine:host/static-grains"], 160_000),
     ("group", &["brine:host/changes", "brine:host/job", "brine:host/log", "brine:host/process"], 170_000),
     ("host", &["brine:host/changes", "brine:host/job", "brine:host/log"], 160_000),
@@ -131,6 +136,11 @@ const STANDARD: [(&str, &[&str], usize); 36] = [
         420_000,
     ),
     ("pillar", &["brine:host/config", "brine:host/log", "brine:host/pillar"], 140_000),
+    (
+        "pip",
+        &["brine:host/changes", "brine:host/files", "brine:host/job", "brine:host/log", "brine:host/process"],
+        360_000,
+    ),
     (
         "pkg",
         &[

@@ -6,7 +6,7 @@
 //! - `hash` hashes by name, a feature
 //! - [`keywords`] arguments by name
 //! - [`program`] programs of the host
-//! - [`states`] results of states
+//! - [`states`] results of states · [`url`] URLs in sentences
 //! - `template` Salt's templates, `wire` the renderer's values: the feature `render`
 //!
 //! A module binds its own world and uses the host's interfaces from this crate:
@@ -36,6 +36,7 @@ pub mod program;
 pub mod states;
 #[cfg(feature = "render")]
 pub mod template;
+pub mod url;
 mod value;
 #[cfg(feature = "render")]
 pub mod wire;

@@ -108,6 +108,8 @@ impl Guest for Module {
         };
         let file = match File::open(user.as_deref(), Some(&config)) {
             Ok(file) => file,
+            // As in Salt, where the user may be made before.
+            Err(_) if is_dry_run() => return Ok(would(format!("Key for {name} is set to be removed from {config}"))),
             Err(why) => return Ok(StateResult::bad(why)),
         };
         let host = known_hosts::name(&name, None)?;

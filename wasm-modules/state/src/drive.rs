@@ -124,7 +124,7 @@ impl<'a> Drive<'a> {
         Ok(Chunk {
             state: call.function.clone(),
             tag: call.tag.clone(),
-            arguments: wire::data(&self.arguments(&with_umask(call, self.accumulators.arguments(call))).into())?,
+            arguments: wire::data(&self.arguments(&self.accumulators.arguments(call)).into())?,
             id: of("__id__").unwrap_or_default(),
             sls: of("__sls__").unwrap_or_default(),
             saltenv: of("saltenv").or_else(|| of("__env__")).unwrap_or_else(|| "base".into()),
@@ -305,19 +305,6 @@ fn changed(call: &Call) -> Vec<String> {
         result.get("changes")?.truthy().then(|| format!("{}: {}", of("state"), of("__id__")))
     });
     changed.collect()
-}
-
-/// The arguments of a state. The programs of `cmd` run with the umask of the state; files that the host changes have modes
-/// of their own.
-fn with_umask(call: &Call, arguments: Dict) -> Dict {
-    if let Some(Value::Int(umask)) = call.low.get("__umask__").filter(|_| call.function.starts_with("cmd."))
-        && let Ok(umask) = i64::try_from(umask)
-    {
-        let more: Dict = arguments.borrow().iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-        more.set("umask", format!("{umask:o}").into());
-        return more;
-    }
-    arguments
 }
 
 fn named(dict: &Dict) -> Vec<(Rc<str>, Value)> {

@@ -307,6 +307,12 @@ impl Guest for Module {
         })
     }
 
+    fn pkg(_: String, _: String, _: String, _: Data) -> Done {
+        Err("state.pkg runs the package that salt-ssh makes, and there is no salt-ssh here: state.high and state.low run states \
+             that the caller brings"
+            .into())
+    }
+
     fn low(data: Data, queue: Option<Data>, kwargs: Data) -> Done {
         with(queue.as_ref(), &kwargs, None, true, |called| {
             let low = wire::dict(&data)?;

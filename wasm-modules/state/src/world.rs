@@ -27,17 +27,48 @@ pub(crate) struct World {
     surroundings: Surroundings,
     functions: Known<Vec<String>>,
     states: Known<HashMap<String, Parameters>>,
+    /// Why this host can have no states and functions of a module; none if it can.
+    unavailable: RefCell<HashMap<String, Option<String>>>,
 }
+
+/// What a state module is asked before its first state: whether this host has what it needs. It is no state.
+const AVAILABLE: &str = "mod_available";
 
 impl World {
     pub(crate) fn new(surroundings: Surroundings) -> Self {
-        Self { surroundings, functions: RefCell::default(), states: RefCell::default() }
+        Self {
+            surroundings,
+            functions: RefCell::default(),
+            states: RefCell::default(),
+            unavailable: RefCell::default(),
+        }
     }
 
     /// Forgets what modules have, because they may have changed.
     pub(crate) fn forget(&self) {
         self.functions.borrow_mut().clear();
         self.states.borrow_mut().clear();
+        self.unavailable.borrow_mut().clear();
+    }
+
+    /// Why this host can have nothing of a module, as the module itself says.
+    fn why_unavailable(&self, module: &str) -> Option<String> {
+        if let Some(known) = self.unavailable.borrow().get(module) {
+            return known.clone();
+        }
+        let asks = modules::states(module).iter().any(|state| state.name == AVAILABLE);
+        let no_arguments = || wire::data(&Dict::default().into());
+        let why = match asks {
+            true => no_arguments()
+                .and_then(|none| states::ask(&format!("{module}.{AVAILABLE}"), &none, true))
+                .err()
+                // A module that was stopped for want of a grant did not say so: its states will, with the line that grants it.
+                .filter(|why| !why.contains(" was refused: "))
+                .map(|why| format!("'{module}' __virtual__ returned False: {why}")),
+            false => None,
+        };
+        self.unavailable.borrow_mut().insert(module.to_owned(), why.clone());
+        why
     }
 
     fn states_of(&self, module: &str) -> Option<Rc<HashMap<String, Parameters>>> {
@@ -48,7 +79,8 @@ impl World {
         states::exists(&format!("{module}.any"));
         let found: HashMap<String, Parameters> =
             modules::states(module).iter().map(|state| (state.name.clone(), parameters(state))).collect();
-        let found = (!found.is_empty()).then(|| Rc::new(found));
+        let is_there = found.keys().any(|name| name != AVAILABLE) && self.why_unavailable(module).is_none();
+        let found = is_there.then(|| Rc::new(found));
         self.states.borrow_mut().insert(module.to_owned(), found.clone());
         found
     }
@@ -111,7 +143,7 @@ impl Host for World {
         let Some((module, function)) = name.split_once('.') else { return false };
         let known = self.functions.borrow().get(module).cloned();
         let functions = known.unwrap_or_else(|| {
-            let described = modules::describe(module);
+            let described = modules::describe(module).filter(|_| self.why_unavailable(module).is_none());
             let names =
                 described.map(|module| Rc::new(module.functions.into_iter().map(|f| f.name).collect::<Vec<_>>()));
             self.functions.borrow_mut().insert(module.to_owned(), names.clone());
@@ -146,6 +178,9 @@ impl Host for World {
 
     fn why_missing(&self, name: &str) -> Option<String> {
         let module = name.split_once('.')?.0;
+        if let Some(why) = self.why_unavailable(module) {
+            return Some(why);
+        }
         let file = format!("_states/{module}.py");
         let is_there = files::list("base", Some("_states"), Kind::Files).is_ok_and(|files| files.contains(&file));
         is_there.then(|| format!("'{module}' is a state module in Python ({file}), and Python runs in no sandbox. See docs/modules.md for one that does."))

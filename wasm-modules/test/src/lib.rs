@@ -16,6 +16,7 @@ wit_bindgen::generate!({
 
 mod numbers;
 mod others;
+mod pillar;
 mod python;
 mod states;
 

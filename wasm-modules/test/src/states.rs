@@ -1,12 +1,16 @@
 //! The states of the module: none of them does anything.
 
 use brine_guest::Value;
-use brine_guest::host::job;
+use brine_guest::host::{functions, job};
 use brine_guest::states::{StateResult, is_dry_run, no_changes};
 
 use crate::exports::states::Guest;
+use crate::pillar;
 use crate::wasi::random::random::get_random_u64;
 use crate::{Data, Module};
+
+/// What `pillar.get` returns in place of what is not there: a text that no file has.
+const ABSENT: &str = "\0absent";
 
 impl Guest for Module {
     fn nop(_: String, _: Data) -> StateResult {
@@ -81,6 +85,31 @@ impl Guest for Module {
             Some(text) => Ok(StateResult::good(text)),
             None => Err("Missing required argument text.".into()),
         }
+    }
+
+    fn check_pillar(
+        _: String,
+        present: Option<Data>,
+        boolean: Option<Data>,
+        integer: Option<Data>,
+        string: Option<Data>,
+        listing: Option<Data>,
+        dictionary: Option<Data>,
+        verbose: Option<bool>,
+    ) -> Result<StateResult, String> {
+        let asked = [present, boolean, integer, string, listing, dictionary];
+        let keys: Vec<Vec<String>> = asked.into_iter().map(pillar::keys).collect::<Result<_, _>>()?;
+        if keys.iter().all(Vec::is_empty) {
+            return Err("Missing required argument text.".into());
+        }
+        let checked = pillar::check(&keys, verbose == Some(true), &|key| {
+            // Without a default, what is not there would be an empty text; what is masked has no type but that of a text.
+            let args = [key.into(), ABSENT.into()];
+            let value =
+                functions::call("pillar.get", &args, &Value::dict([("unmask", true.into())]).into())?.value()?;
+            Ok(if value.text() == Some(ABSENT) { Value::None } else { value })
+        })?;
+        Ok(StateResult::new(Some(checked.is_right), checked.comment, no_changes()))
     }
 
     fn mod_watch(_: String, _: Option<String>, kwargs: Data) -> Result<StateResult, String> {

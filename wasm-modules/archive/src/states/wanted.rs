@@ -4,6 +4,7 @@ use brine_accounts::values::integer;
 use brine_accounts::{groups, users};
 use brine_guest::changes::{self, Kind};
 use brine_guest::host::job;
+use brine_guest::url::redacted;
 use brine_guest::{Result, Value, path};
 
 use super::call;
@@ -274,32 +275,5 @@ fn options_of(format: Format, options: Option<&str>, kwargs: &Value) -> Result<O
             Ok(options) => Ok(Ok(options)),
             Err(why) => bad(why),
         },
-    }
-}
-
-/// A URL without user and password.
-fn redacted(url: &str) -> String {
-    match url.split_once("://") {
-        Some((scheme @ ("http" | "https"), rest)) => {
-            let (host, path) =
-                rest.split_once('/').map_or((rest, String::new()), |(host, path)| (host, format!("/{path}")));
-            match host.rsplit_once('@') {
-                Some((_, host)) => format!("{scheme}://<redacted>@{host}{path}"),
-                None => url.to_owned(),
-            }
-        }
-        _ => url.to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn passwords_are_not_shown() {
-        assert_eq!(redacted("https://u:p@h/x@y"), "https://<redacted>@h/x@y");
-        assert_eq!(redacted("https://h/x@y"), "https://h/x@y");
-        assert_eq!(redacted("/a@b"), "/a@b");
     }
 }

@@ -3,9 +3,10 @@
 use brine_guest::changes::{self, Content, MasterFile};
 use brine_guest::hash::{Hash, sha256};
 use brine_guest::host::{files, http};
+use brine_guest::url::{redacted, status_error};
 use brine_guest::{diff, template};
 
-use super::source::{Place, digest, redacted};
+use super::source::{Place, digest};
 use super::sums::Sum;
 
 /// The most bytes of a file that are compared line by line, and held in memory.
@@ -145,7 +146,7 @@ pub(crate) fn load(place: &Place) -> Result<Option<Vec<u8>>, String> {
     }
 }
 
-/// Fetches a URL. User and password in it are sent as HTTP's basic authentication.
+/// Fetches a URL. The host refuses one that has a user and a password in it.
 pub(crate) fn fetch(url: &str) -> Result<Vec<u8>, String> {
     let request = http::Request {
         method: "GET".into(),
@@ -159,7 +160,7 @@ pub(crate) fn fetch(url: &str) -> Result<Vec<u8>, String> {
     let response = http::send(&request)?;
     match response.status {
         200..300 => Ok(response.body),
-        status => Err(format!("Error: HTTP {status} reading {}", redacted(url))),
+        status => Err(status_error(status, url)),
     }
 }
 

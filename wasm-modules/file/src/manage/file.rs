@@ -1,11 +1,11 @@
 //! Salt's `file.manage_file`: makes or replaces a file.
 
 use brine_guest::changes::{self, Change, Entry, Kind, Put};
+use brine_guest::url::redacted;
 use brine_guest::{diff, path};
 
 use super::body::{self, Body};
 use super::get::Got;
-use super::source::redacted;
 use crate::change::permissions::Permissions;
 use crate::change::{directories, mode};
 use crate::ret::Ret;

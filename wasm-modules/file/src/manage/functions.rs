@@ -2,11 +2,12 @@
 
 use brine_guest::changes::{self, Kind};
 use brine_guest::states::is_dry_run;
+use brine_guest::url::redacted;
 use brine_guest::{Data, Value, diff};
 
 use super::body::{self, Body};
 use super::get::{Asked, Got};
-use super::source::{self, Place, redacted};
+use super::source::{self, Place};
 use super::sums::{self, Sum};
 use super::template;
 use super::{Trouble, check, file};
@@ -50,7 +51,7 @@ pub(crate) fn source_sum(
     hash_name: Option<&str>,
     saltenv: &str,
 ) -> Done<Value> {
-    sums::of(name, source, hash, hash_name, saltenv).map(|sum| sum.value())
+    sums::of(name, source, hash, hash_name, saltenv).map(|sum| sum.value()).map_err(Trouble::text)
 }
 
 /// What the functions of this family are asked for, by Salt's names.

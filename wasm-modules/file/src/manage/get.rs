@@ -3,10 +3,11 @@
 use brine_guest::Value;
 use brine_guest::changes::{self, Kind};
 use brine_guest::hash::sha256;
+use brine_guest::url::redacted;
 
 use super::Trouble;
 use super::body::{self, Body};
-use super::source::{Place, digest, redacted};
+use super::source::{Place, digest};
 use super::sums::{self, Sum};
 use super::template::{self, Names};
 
@@ -35,8 +36,10 @@ pub(crate) struct Got {
 impl Asked {
     fn sum(&self, source: &str) -> Result<Sum, Trouble> {
         let hash_name = self.source_hash_name.as_deref();
-        sums::of(&self.name, source, &self.source_hash, hash_name, &self.saltenv)
-            .map_err(|why| Trouble::Said(format!("Unable to manage file: {why}")))
+        sums::of(&self.name, source, &self.source_hash, hash_name, &self.saltenv).map_err(|trouble| match trouble {
+            Trouble::Raised(why) => Trouble::Raised(why),
+            other => Trouble::Said(format!("Unable to manage file: {}", other.text())),
+        })
     }
 
     /// Finds the content; none without a source.

@@ -2,9 +2,10 @@
 
 use brine_guest::Value;
 use brine_guest::hash::KINDS;
+use brine_guest::url::redacted;
 
-use super::body;
-use super::source::{Place, redacted, scheme};
+use super::source::{Place, scheme};
+use super::{Trouble, body};
 
 /// A hash.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,31 +41,38 @@ fn invalid(source_hash: &str) -> String {
     )
 }
 
-/// Salt's `file.get_source_sum`.
+/// Salt's `file.get_source_sum`. What cannot be fetched raises an exception.
 pub(crate) fn of(
     name: &str,
     source: &str,
     source_hash: &Value,
     source_hash_name: Option<&str>,
     saltenv: &str,
-) -> Result<Sum, String> {
+) -> Result<Sum, Trouble> {
     let source_hash = source_hash.to_text();
     let is_file = source_hash.starts_with('/') || !scheme(&source_hash).is_empty();
     if is_file {
         let place = Place::of(&source_hash, saltenv);
-        let list = body::load(&place)?;
-        let list = list.ok_or_else(|| format!("Source hash file {} not found", redacted(&source_hash)))?;
-        let found = search(&String::from_utf8_lossy(&list), name, source, source_hash_name);
-        return found.ok_or_else(|| invalid(&source_hash));
+        let list = body::load(&place).map_err(Trouble::Raised)?;
+        let found = match list {
+            Some(list) => search(&String::from_utf8_lossy(&list), name, source, source_hash_name),
+            None => return Err(Trouble::Failed(format!("Source hash file {} not found", redacted(&source_hash)))),
+        };
+        return found.ok_or_else(|| Trouble::Failed(invalid(&source_hash)));
     }
+    said(&source_hash).map_err(Trouble::Failed)
+}
+
+/// A hash that the state itself says.
+fn said(source_hash: &str) -> Result<Sum, String> {
     if let Some((kind, hex)) = source_hash.split_once('=') {
-        return checked(kind.trim(), hex.trim(), &source_hash);
+        return checked(kind.trim(), hex.trim(), source_hash);
     }
-    if source_hash.contains(':') || !is_hex(&source_hash) {
-        return Err(invalid(&source_hash));
+    if source_hash.contains(':') || !is_hex(source_hash) {
+        return Err(invalid(source_hash));
     }
-    let kind = kind_of(source_hash.len()).ok_or_else(|| invalid(&source_hash))?;
-    checked(kind, &source_hash, &source_hash)
+    let kind = kind_of(source_hash.len()).ok_or_else(|| invalid(source_hash))?;
+    checked(kind, source_hash, source_hash)
 }
 
 fn is_hex(text: &str) -> bool {
@@ -136,7 +144,7 @@ mod tests {
     use super::*;
 
     fn hash(source_hash: &str) -> Result<Sum, String> {
-        of("/n", "http://h/s", &source_hash.into(), None, "base")
+        of("/n", "http://h/s", &source_hash.into(), None, "base").map_err(Trouble::text)
     }
 
     #[test]

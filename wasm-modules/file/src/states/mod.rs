@@ -5,12 +5,13 @@
 //! - `presence.rs` absent, exists, missing; `links.rs` symlink, hardlink; `names.rs` touch, rename, copy; `tidied.rs`
 //! - `replace.rs`, `line.rs`, `blockreplace.rs`, `comment.rs`, `append.rs`, `keyvalue.rs` edits of text; `texts.rs` the texts
 //!   that they add; `accumulated.rs` text for later states
-//! - `serialize.rs`, `decode.rs` files from values
+//! - `serialize.rs`, `decode.rs` files from values; `cached.rs` copies of files from elsewhere
 
 mod accumulated;
 mod append;
 mod arguments;
 pub(crate) mod blockreplace;
+mod cached;
 mod clean;
 mod comment;
 mod decode;
@@ -47,6 +48,22 @@ fn with(kwargs: &Data, state: impl FnOnce(&Arguments) -> Result<Ret, String>) ->
 impl Guest for Module {
     fn absent(name: String, _: Data) -> Done {
         presence::absent(&name).map(Into::into)
+    }
+
+    fn cached(
+        name: String,
+        source_hash: Option<Data>,
+        source_hash_name: Option<Data>,
+        skip_verify: Option<Data>,
+        saltenv: Option<String>,
+        use_etag: Option<Data>,
+    ) -> Done {
+        let arguments = given![source_hash, source_hash_name, skip_verify, use_etag];
+        cached::cached(&name, saltenv.as_deref(), &arguments).map(Into::into)
+    }
+
+    fn not_cached(name: String, saltenv: Option<String>) -> Done {
+        cached::not_cached(&name, saltenv.as_deref()).map(Into::into)
     }
 
     fn copy(name: String, source: String, kwargs: Data) -> Done {

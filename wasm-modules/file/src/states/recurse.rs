@@ -60,9 +60,6 @@ pub(crate) fn recurse(name: &str, args: &Arguments) -> Result<Ret, String> {
     if args.get("mode").is_some() {
         return Ok(Ret::bad("'mode' is not allowed in 'file.recurse'. Please use 'file_mode' and 'dir_mode'."));
     }
-    if args.flag("keep_symlinks", false) {
-        return Ok(Ret::bad("The argument 'keep_symlinks' is not supported here"));
-    }
     let dry = is_dry_run();
     let owner = args.owner();
     if let Some(missing) = owner.missing(None).filter(|_| !dry) {
@@ -75,6 +72,14 @@ pub(crate) fn recurse(name: &str, args: &Arguments) -> Result<Ret, String> {
         Ok(roots) => roots,
         Err(why) => return Ok(Ret::bad(format!("Recurse failed: {why}"))),
     };
+    if args.flag("keep_symlinks", false) {
+        for root in &roots {
+            // The master does not say where a link leads.
+            if let Some(link) = files::list(&root.saltenv, Some(&root.path), files::Kind::Symlinks)?.first() {
+                return Ok(Ret::bad(format!("The argument 'keep_symlinks' is not supported here: {link} is a link")));
+            }
+        }
+    }
     let dir_mode = args.mode("dir_mode");
     match changes::look(name, true)?.map(|entry| entry.kind) {
         Some(Kind::Directory) => {}
@@ -165,7 +170,13 @@ fn plan(name: &str, roots: &[Root], args: &Arguments) -> Result<Plan, String> {
         }
         if args.flag("include_empty", false) {
             for found in files::list(&root.saltenv, Some(&root.path), files::Kind::Dirs)? {
-                if let Some(place) = place(root, &found)?.filter(|place| !is_occupied(&plan, place)) {
+                // The directory itself is one of them, as Salt writes it.
+                let place = match found == root.path {
+                    true => clean::is_chosen(".", args.get("include_pat"), args.get("exclude_pat"))?
+                        .then(|| format!("{}/.", name.trim_end_matches('/'))),
+                    false => place(root, &found)?.filter(|place| !is_occupied(&plan, place)),
+                };
+                if let Some(place) = place {
                     plan.kept.add(&place);
                     plan.dirs.insert(place);
                 }
