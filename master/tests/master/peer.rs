@@ -167,6 +167,24 @@ async fn runners_run_for_who_may_run_them() {
     assert_eq!(web.ask(&master, pub_load("test.ping", &[], "*", "glob")).await, empty_map());
 }
 
+/// An orchestration would publish jobs and run runners with rights that `peer` and `peer_run` did not give.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_minion_starts_no_orchestration() {
+    let master = TestMaster::start("peer_run: {.*: ['.*']}").await;
+    let web = master.minion("web1", 1).await;
+    let high = map([("a", map([("salt.function", list([map([("name", "test.ping")]), map([("tgt", "*")])]))]))]);
+    for (fun, args) in [
+        ("state.orchestrate", vec![text("deploy")]),
+        ("state.orchestrate_high", vec![high]),
+        ("state.orchestrate_single", vec![text("salt.function"), text("test.ping")]),
+        ("state.orchestrate_show_sls", vec![text("deploy")]),
+    ] {
+        let load = map([("cmd", text("minion_runner")), ("fun", text(fun)), ("arg", Value::Array(args))]);
+        let said = web.ask(&master, load).await;
+        assert!(said.text().is_some_and(|said| said.contains("may not start an orchestration")), "{fun}: {said}");
+    }
+}
+
 /// Without data of minions, a target by grains would match all minions, and so would the target of a permission.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_known_permits_nothing() {

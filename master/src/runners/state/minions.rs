@@ -423,9 +423,10 @@ mod tests {
         let (result, comment, changes) = judged(&format!("{{{bad}, d: {{failed: true}}}}"), &["c"], 1);
         assert_eq!((result, comment.as_str()), (Some(true), "States ran successfully. Updating c, d."));
         assert_eq!(changes.get("ret").and_then(|ret| ret.get("d")), Some(&Value::from(false)));
-        let (_, comment, _) = judged("{d: {failed: true}, e: {ret: [no, yes]}, f: {ret: text}, g: {ret: []}}", &[], 0);
+        let (_, comment, _) =
+            judged("{d: {failed: true}, e: {ret: [first, second]}, f: {ret: text}, g: {ret: []}}", &[], 0);
         let expect = "Run failed on minions: d, e, f, g\nMinion d did not return a state result.\nMinion e returned \
-                      errors: no; yes\nMinion f returned 'text' instead of a state result.\nMinion g returned an empty \
+                      errors: first; second\nMinion f returned 'text' instead of a state result.\nMinion g returned an empty \
                       error list.";
         assert_eq!(comment, expect);
     }
