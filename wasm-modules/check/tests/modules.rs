@@ -220,7 +220,7 @@ const STANDARD: [(&str, &[&str], usize); 36] = [
             "wasi:io/poll",
             "wasi:random/random",
         ],
-        215_000,
+        230_000,
     ),
     (
         "timezone",

@@ -21,6 +21,12 @@ impl Scope {
         if self.is_global { "--global" } else { "--local" }
     }
 
+    /// A question: a probe in a repository's directory, where no command line counts as one that looks.
+    fn question(&self, how: &'static str) -> Command {
+        let command = self.command([self.option(), how]);
+        if self.cwd.is_some() { command.probing() } else { command }
+    }
+
     fn command<'a>(&self, words: impl IntoIterator<Item = &'a str>) -> Command {
         let command = Command::new(["config"]).args(words);
         match &self.cwd {
@@ -33,13 +39,13 @@ impl Scope {
 impl Git {
     /// All values of a key; none if it is not set.
     pub(crate) fn config_get(&self, scope: &Scope, key: &str) -> Result<Option<Vec<String>>, String> {
-        let done = self.output(&scope.command([scope.option(), "--get-all"]).plain().arg(key))?;
+        let done = self.output(&scope.question("--get-all").plain().arg(key))?;
         Ok((done.code != 1).then(|| done.stdout.lines().map(str::to_owned).collect()))
     }
 
     /// The settings whose keys and values match these expressions.
     pub(crate) fn config_get_regexp(&self, scope: &Scope, key: &str, value: Option<&str>) -> Result<Settings, String> {
-        let done = self.output(&scope.command([scope.option(), "--get-regexp"]).plain().arg(key).args(value))?;
+        let done = self.output(&scope.question("--get-regexp").plain().arg(key).args(value))?;
         let mut found = Settings::new();
         if done.code == 1 {
             return Ok(found);
