@@ -150,7 +150,7 @@ impl World {
 fn last(text: &str) -> Value {
     let starts = text.match_indices('{').map(|(at, _)| at).filter(|at| *at == 0 || text[..*at].ends_with('\n'));
     let documents = starts.filter_map(|at| serde_json::Deserializer::from_str(&text[at..]).into_iter().next()?.ok());
-    documents.last().unwrap_or_else(|| panic!("no JSON in {text:?}"))
+    documents.into_iter().reduce(|_, next| next).unwrap_or_else(|| panic!("no JSON in {text:?}"))
 }
 
 /// Without what differs from run to run.

@@ -143,31 +143,31 @@ never there: {alternatives.remove: [{name: no-tool}, {path: /opt/tools/one}]}
 "#;
     let before = side.written();
     let dry = side.apply(made, true);
-    is(&dry, "one", Value::Null, "Alternative will be set for tool to /opt/tools/one with priority 20");
+    is(&dry, "one", &Value::Null, "Alternative will be set for tool to /opt/tools/one with priority 20");
     assert_eq!(side.written(), before, "the dry run wrote");
     let first = side.apply(made, false);
-    is(&first, "one", json!(true), "Alternative for tool set to path /opt/tools/one with priority 20");
+    is(&first, "one", &json!(true), "Alternative for tool set to path /opt/tools/one with priority 20");
     let registered = "Alternative /opt/tools/two for tool registered with priority 10 and not set to default";
-    is(&first, "two", json!(true), registered);
-    is(&first, "missing", json!(false), "Alternative for tool not installed: update-alternatives: error");
+    is(&first, "two", &json!(true), registered);
+    is(&first, "missing", &json!(false), "Alternative for tool not installed: update-alternatives: error");
     let again = side.apply(made, false);
-    is(&again, "one", json!(true), "Alternative /opt/tools/one for tool is already registered");
+    is(&again, "one", &json!(true), "Alternative /opt/tools/one for tool is already registered");
     let dry = side.apply(changed, true);
-    is(&dry, "other", Value::Null, "Alternative for tool will be set to path /opt/tools/two");
-    is(&dry, "gone", Value::Null, "Alternative for tool will be removed");
+    is(&dry, "other", &Value::Null, "Alternative for tool will be set to path /opt/tools/two");
+    is(&dry, "gone", &Value::Null, "Alternative for tool will be removed");
     let done = side.apply(changed, false);
-    is(&done, "other", json!(true), "Alternative for tool set to path /opt/tools/two");
-    is(&done, "none", json!(false), "Alternative /opt/tools/three for tool doesn't exist");
-    is(&done, "best", json!(true), "");
-    is(&done, "gone", json!(true), "Alternative for tool removed. Falling back to path /opt/tools/two");
-    is(&done, "never there", json!(false), "Alternative for no-tool doesn't exist");
+    is(&done, "other", &json!(true), "Alternative for tool set to path /opt/tools/two");
+    is(&done, "none", &json!(false), "Alternative /opt/tools/three for tool doesn't exist");
+    is(&done, "best", &json!(true), "");
+    is(&done, "gone", &json!(true), "Alternative for tool removed. Falling back to path /opt/tools/two");
+    is(&done, "never there", &json!(false), "Alternative for no-tool doesn't exist");
     assert_eq!(side.root.shell("readlink /etc/alternatives/tool"), "/opt/tools/two\n");
 }
 
 /// Checks the result of the state with an id, and how its comment begins.
-fn is(states: &Value, id: &str, result: Value, comment: &str) {
+fn is(states: &Value, id: &str, result: &Value, comment: &str) {
     let states = states.as_object().expect("states");
     let (_, state) = states.iter().find(|(tag, _)| tag.contains(&format!("_|-{id}_|-"))).expect("the state");
-    assert_eq!(state["result"], result, "{id}: {state}");
+    assert_eq!(&state["result"], result, "{id}: {state}");
     assert!(state["comment"].as_str().is_some_and(|said| said.starts_with(comment)), "{id}: {state}");
 }
