@@ -96,8 +96,8 @@ async fn what_only_asks() {
         ("mine", colon("load"), failed("there is no master to tell")),
         ("mine", colon("other"), denied("mine", "publish other to the mine", "mine: [load, other]")),
         ("mine", colon("lo\u{1b}[31mad"), fails("the name in the mine has control characters")),
-        // The master's files.
-        ("files", vec![text("read"), text("deploy/a"), text("base")], failed("there is no master")),
+        // The master's files; without one, the host's own, and there are none.
+        ("files", vec![text("read"), text("deploy/a"), text("base")], returns("none")),
         ("files", vec![text("read"), text("other/a"), text("base")], denied("files", "read salt://other/a", "")),
         ("files", vec![text("read"), text("deploy/../other/a"), text("base")], fails(PARTS)),
         ("files", vec![text("read"), text("/etc/shadow"), text("base")], fails(PARTS)),
