@@ -49,6 +49,8 @@ fn a_host_has_the_grains_that_salt_finds() {
             _ if OWN.contains(&name.as_str()) => {}
             (None, _) if BY_PROGRAMS.contains(&name.as_str()) || line() < 3008 => {}
             (Some(theirs), Some(ours)) if unordered(theirs) == unordered(ours) => {}
+            // Gone with 3008.
+            (Some(_), None) if line() < 3008 && name.starts_with("zfs_") => {}
             // Python's order of the addresses within an interface is the system's.
             (Some(Value::Object(theirs)), Some(Value::Object(ours)))
                 if theirs.len() == ours.len()

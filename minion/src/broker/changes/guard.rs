@@ -85,7 +85,7 @@ impl Guard {
     /// Checks a directory, whatever is to be done in it. Returns the ids of the directories around it, the innermost
     /// first.
     pub(super) fn admit(&self, dir: impl AsFd, real: &Path) -> Result<Vec<Id>, Failure> {
-        self.not_the_kernels(&dir)?;
+        not_the_kernels(&dir)?;
         let around = around(&dir)?;
         let ids = self.ids();
         if self.is_within(real) || around.iter().any(|id| ids.contains(id)) {
@@ -105,17 +105,16 @@ impl Guard {
         }
         Ok(())
     }
+}
 
-    pub(super) fn not_the_kernels(&self, dir: impl AsFd) -> Result<(), Failure> {
-        #[allow(clippy::cast_sign_loss, clippy::unnecessary_cast, reason = "a magic number of 32 bits")]
-        let kind = rustix::fs::fstatfs(dir)?.f_type as u64 & 0xffff_ffff;
-        if KERNELS.contains(&kind) {
-            return Err(Failure::Denied(
-                "files of the kernel (/proc, /sys) are not changed or read this way".to_owned(),
-            ));
-        }
-        Ok(())
+/// Refuses a directory of the kernel. A link in one says a path as its process sees it, which is another place here.
+pub(super) fn not_the_kernels(dir: impl AsFd) -> Result<(), Failure> {
+    #[allow(clippy::cast_sign_loss, clippy::unnecessary_cast, reason = "a magic number of 32 bits")]
+    let kind = rustix::fs::fstatfs(dir)?.f_type as u64 & 0xffff_ffff;
+    if KERNELS.contains(&kind) {
+        return Err(Failure::Denied("files of the kernel (/proc, /sys) are not changed or read this way".to_owned()));
     }
+    Ok(())
 }
 
 fn own(real: &Path) -> Failure {

@@ -16,6 +16,7 @@ use rustix::io::Errno;
 use super::Task;
 use super::entry::unsigned;
 use super::failure::Failure;
+use super::guard::not_the_kernels;
 
 /// Upper bound on the links on the way, as in the kernel.
 const MAX_LINKS: usize = 40;
@@ -76,7 +77,7 @@ impl Task {
     /// Finds a place to look at. None if a directory on the way is missing.
     pub(super) fn find(&self, path: &str, follow: bool) -> Result<Option<Place>, Failure> {
         let Some(place) = self.walk(path, follow)? else { return Ok(None) };
-        self.host.guard.not_the_kernels(&place.dir)?;
+        not_the_kernels(&place.dir)?;
         Ok(Some(place))
     }
 
@@ -223,6 +224,7 @@ fn step(tree: &Tree, path: &str, follow: bool) -> Result<Step, Failure> {
             if real.len() + 1 + part.len() == tree.path.len() {
                 return Err(is_a_link(&tree.path));
             }
+            not_the_kernels(&dir)?;
             let target = rustix::fs::readlinkat(&dir, *part, Vec::new())?;
             let target = target.into_string().map_err(|_| Errno::ILSEQ)?;
             let around = rustix::fs::fstat(&dir)?;

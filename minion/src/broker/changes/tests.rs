@@ -341,13 +341,20 @@ fn the_minions_own_folders_stay_its_own() {
 fn the_kernels_files_are_no_files() {
     let rig = Rig::new();
     let task = rig.task(&[("/", Access::Change)]);
-    for path in ["/proc/sys/kernel/hostname", "/proc/self/environ", "/sys/kernel/uevent_helper", "/proc/1/root/etc/x"] {
+    for path in
+        ["/proc/sys/kernel/hostname", "/proc/self/environ", "/sys/kernel/uevent_helper", "/proc/self/root/tmp/x/y"]
+    {
         let error = task.make(&put(path, "x")).map(drop).unwrap_err();
         assert!(matches!(error, Failure::Denied(_) | Failure::NotGranted(_) | Failure::System(_)), "{path}: {error:?}");
         assert!(task.read(path, 0, 10).ok().flatten().is_none(), "{path}");
     }
     assert!(matches!(task.make(&put("/proc/sys/kernel/hostname", "x")), Err(Failure::Denied(_))));
     assert!(matches!(task.read("/proc/self/environ", 0, 10), Err(Failure::Denied(_))));
+    // A link of the kernel is not followed by its text either, which is another process's view.
+    let below = format!("/proc/self/root{}", rig.at("a/file"));
+    write(rig.at("a/file"), "text").unwrap();
+    assert!(matches!(task.read(&below, 0, 10), Err(Failure::Denied(_))));
+    assert!(matches!(task.make(&put(&below, "x")), Err(Failure::Denied(_))));
 }
 
 #[test]
