@@ -125,7 +125,7 @@ impl Resolver<'_> {
         state: Option<(StateContext, bool)>,
         (args, kwargs): (Vec<Value>, Vec<(String, Value)>),
     ) -> JobOutcome {
-        let left = match time_left(caller, fun) {
+        let left = match time_left(caller, fun, state.is_some()) {
             Ok(left) => left,
             Err(text) => return JobOutcome::failed(text, None),
         };

@@ -315,6 +315,8 @@ fn what_comes_back_is_bounded_and_what_goes_out_is_whole() {
     let sls = "
 small:
   salt.function: [{name: test.echo}, {arg: [word]}, {tgt: web1}]
+half:
+  salt.function: [{name: test.echo}, {arg: ['LARGE']}, {tgt: web1}]
 large:
   salt.function: [{name: test.echo}, {arg: ['LARGE']}, {tgt: web1}]
 topped:
@@ -324,15 +326,15 @@ kept:
 last:
   test.nop: []
 ";
-    let (sls, top) = (sls.replace("LARGE", &"x".repeat(3_000)), "base:\n  '*': [web]\n");
+    let (sls, top) = (sls.replace("LARGE", &"x".repeat(2_200)), "base:\n  '*': [web]\n");
     let files = [("much.sls", sls.as_str()), ("other_top.sls", top), WEB];
-    let master = started("orchestrate_max_return: 2048", &files);
+    let master = started("orchestrate_max_return: 4096", &files);
     let _minion = master.minion("web1");
     let events = master.events();
     let ran = orchestrate(&master, &["much"]).exits(0);
     let results = Results::of(&ran);
     assert_eq!(results.whole("small")["changes"], json!({"ret": {"web1": "word"}}));
-    let out = "left out: the results of this orchestration have more than 2048 bytes (orchestrate_max_return)";
+    let out = "left out: the results of this orchestration have more than 4096 bytes (orchestrate_max_return)";
     assert_eq!(results.whole("large")["changes"], json!({"ret": out}));
     for (id, comment) in [
         ("large", "Function ran successfully. Function test.echo ran on web1."),
