@@ -345,7 +345,8 @@ last:
         assert_eq!(results.of_id(id), (&json!(true), comment), "{id}");
     }
     let told = |name: &str| {
-        let of = |tag: &str, data: &Value| tag.starts_with("salt/run/") && tag.ends_with("/args") && data["name"] == name;
+        let of =
+            |tag: &str, data: &Value| tag.starts_with("salt/run/") && tag.ends_with("/args") && data["name"] == name;
         events.wait(name, of)["args"].clone()
     };
     assert_eq!(told("topped")["arg"], json!(["other_top.sls"]));
