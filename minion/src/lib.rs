@@ -39,6 +39,7 @@ pub mod minion;
 pub mod modules;
 pub mod pillar;
 pub mod pki;
+mod returners;
 pub mod returns;
 mod spare_files;
 mod startup;

@@ -21,6 +21,7 @@ mod file_states;
 mod job_store;
 mod keys;
 mod masterless;
+mod minion_returners;
 mod modules;
 mod odd_files;
 mod orchestrate;

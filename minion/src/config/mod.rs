@@ -216,6 +216,8 @@ pub struct JobOpts {
     pub multifunc_ordered: bool,
     /// `test`: functions change nothing and report what they would do.
     pub test: bool,
+    /// `return`: modules that are given all returns.
+    pub returners: Vec<String>,
     /// `drain_timeout`: time that running jobs get after a signal to end, 10 s by default.
     pub drain: Duration,
 }

@@ -7,7 +7,7 @@ use brine_daemon::trust;
 use brine_protocol::config::settings::{self, Setting};
 use brine_protocol::config::{Config, Role};
 use brine_protocol::ids::Saltenv;
-use brine_protocol::value::Value;
+use brine_protocol::value::{Value, ValueExt};
 use brine_zmtp::Backoff;
 
 use super::{
@@ -157,7 +157,17 @@ fn jobs(config: &Config) -> Result<JobOpts, OptsError> {
         multifunc_ordered: config.get(settings::MULTIFUNC_ORDERED)?,
         test: config.find(settings::TEST)?.unwrap_or_default(),
         drain: config.get(settings::DRAIN_TIMEOUT)?,
+        returners: returners(&config.get(settings::RETURN)?),
     })
+}
+
+/// The names in a list, or in a text with commas.
+fn returners(said: &Value) -> Vec<String> {
+    let text = match said {
+        Value::Array(names) => names.iter().map(ValueExt::python_str).collect::<Vec<_>>().join(","),
+        other => other.text().unwrap_or_default().to_owned(),
+    };
+    crate::returners::names(&text).into_iter().map(str::to_owned).collect()
 }
 
 fn net(config: &Config) -> Result<NetOpts, OptsError> {

@@ -42,6 +42,7 @@ use crate::connection::Masters;
 use crate::events::Events;
 use crate::grains::GrainsStore;
 use crate::pillar::PillarStore;
+use crate::returners::{self, Returners};
 use crate::returns::ReturnSender;
 use admission::{Admission, Place, is_control};
 use outcomes::{Outcomes, weight};
@@ -68,6 +69,7 @@ pub struct Jobs {
     grains: Arc<GrainsStore>,
     pillar: Arc<PillarStore>,
     admission: Arc<Admission>,
+    returners: Arc<Returners>,
     tasks: TaskTracker,
 }
 
@@ -80,14 +82,15 @@ pub(crate) struct JobParts {
     pub(crate) events: Arc<Events>,
     pub(crate) grains: Arc<GrainsStore>,
     pub(crate) pillar: Arc<PillarStore>,
+    pub(crate) returners: Arc<Returners>,
     pub(crate) limits: JobLimits,
 }
 
 impl Jobs {
     pub(crate) fn new(parts: JobParts) -> Arc<Self> {
-        let JobParts { opts, runner, procs, masters, events, grains, pillar, limits } = parts;
+        let JobParts { opts, runner, procs, masters, events, grains, pillar, returners, limits } = parts;
         let (admission, tasks) = (Admission::new(&limits), TaskTracker::new());
-        Arc::new(Self { opts, runner, procs, masters, events, grains, pillar, admission, tasks })
+        Arc::new(Self { opts, runner, procs, masters, events, grains, pillar, admission, returners, tasks })
     }
 
     /// Takes a job and returns at once. The task ends when the outcome is delivered. Returns none if the job is not taken.
@@ -120,9 +123,6 @@ impl Jobs {
             return None;
         }
         info!(jid = %job.jid, user = job.user, fun = job.fun(), "job");
-        if !job.ret.is_empty() {
-            debug!(jid = %job.jid, "the job names returners ({}); this minion leaves them to its master", job.ret);
-        }
         self.enter(rules, job)
     }
 
@@ -220,6 +220,7 @@ impl Jobs {
         match reply {
             Reply::Master { returns, as_jid } => {
                 let load = return_load::for_own(&self.opts.id, job, outcomes, as_jid);
+                self.give(master.as_deref(), job, &load);
                 // The return of the owner's own job goes to the master that the minion has.
                 self.keep(&returns, master, job, load, record);
             }
@@ -242,7 +243,32 @@ impl Jobs {
         outcomes: Outcomes,
         record: ProcRecord,
     ) {
-        self.keep(returns, master, job, return_load::for_publication(&self.opts.id, job, outcomes), record);
+        let mut load = return_load::for_publication(&self.opts.id, job, outcomes);
+        let others = self.give(master.as_deref(), job, &load);
+        // The rest are returners of the master.
+        match others.is_empty() {
+            true => drop(load.remove("ret")),
+            false => load.insert("ret", others.join(",")),
+        }
+        self.keep(returns, master, job, load, record);
+    }
+
+    /// Gives a return to the returners of this host that the job names, and those of the setting `return`. Returns the
+    /// names of the others.
+    fn give(&self, master: Option<&str>, job: &JobLoad, load: &Value) -> Vec<String> {
+        let mut others = Vec::new();
+        for name in returners::names(&job.ret) {
+            match self.returners.is_one(name) {
+                true => self.returners.give(name, master, &job.user, load),
+                false => others.push(name.to_owned()),
+            }
+        }
+        for name in &self.opts.jobs.returners {
+            if !returners::names(&job.ret).contains(&name.as_str()) {
+                self.returners.give(name, None, &job.user, load);
+            }
+        }
+        others
     }
 
     fn keep(&self, returns: &ReturnSender, master: Option<Arc<str>>, job: &JobLoad, load: Value, record: ProcRecord) {
@@ -317,6 +343,11 @@ impl Jobs {
         self.runner.runs.tidy(|jid| self.procs.find(jid).is_some());
     }
 
+    /// Takes up the returns that an earlier process left for returners of this host.
+    pub(crate) fn resume_returners(&self) {
+        self.returners.resume();
+    }
+
     /// Jobs that run or wait.
     pub fn count(&self) -> usize {
         self.tasks.len()
@@ -324,6 +355,12 @@ impl Jobs {
 
     /// Waits for all jobs, then ends those that still run after `grace`. All their returns are kept when this ends.
     pub(crate) async fn drain(&self, grace: Duration) {
+        self.drain_jobs(grace).await;
+        // After the jobs: the last of them gave them something.
+        self.returners.end().await;
+    }
+
+    async fn drain_jobs(&self, grace: Duration) {
         self.tasks.close();
         if tokio::time::timeout(grace, self.tasks.wait()).await.is_ok() {
             return;

@@ -18,6 +18,7 @@ use crate::jobs::{CONTROL_SLOTS, JobLimits, JobParts, JobRunner, Jobs, ProcDir};
 use crate::modules::Modules;
 use crate::pillar::{OwnPillar, PillarStore, Refresh};
 use crate::pki::Pki;
+use crate::returners::Returners;
 use crate::states::{Remembered, Runs};
 
 /// The sandbox's bound on jobs at once, less the slots reserved for control jobs.
@@ -99,6 +100,12 @@ impl Base {
         broker.attach(&sandbox);
         let (walls, of) = (sandbox.walls_summary(), Arc::clone(&grains));
         let _ = tokio::task::spawn_blocking(move || of.put_walls(walls)).await;
+        let returners = Returners::new(
+            opts.id.clone(),
+            Arc::clone(&sandbox),
+            Arc::clone(&modules),
+            opts.cachedir.join("returners"),
+        );
         let jobs = Jobs::new(JobParts {
             opts: Arc::clone(&opts),
             runner: JobRunner {
@@ -115,6 +122,7 @@ impl Base {
             events: Arc::clone(&events),
             grains: Arc::clone(&grains),
             pillar: Arc::clone(&pillar),
+            returners,
             limits: JobLimits {
                 slots,
                 owner_set_slots: opts.jobs.running_max.is_some(),

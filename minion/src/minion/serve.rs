@@ -53,6 +53,7 @@ impl Minion {
             ReturnSender::new(spool, left, base.masters.clone(), Arc::clone(&base.events), opts.returns.retry);
         base.jobs.return_unfinished(&returns, |jid| kept.contains(jid));
         base.jobs.tidy_states();
+        base.jobs.resume_returners();
         let synced = Arc::new(AtomicBool::new(!base.opts.modules.autoload));
         Ok(Self { base, channel, returns, synced, ready: watch::Sender::new(false) })
     }

@@ -4,7 +4,11 @@ use crate::prelude::*;
 
 pub(crate) const DECLARATION: Declaration = Declaration {
     by_default: true,
-    standard: &[("mine", Standard::Names(&["mine_functions"]))],
+    standard: &[
+        ("http", Standard::Names(&["http.headers", "http.url"])),
+        ("mine", Standard::Names(&["mine_functions"])),
+        ("rawfile_json", Standard::Names(&["rawfile_json.filename"])),
+    ],
     wrong_name: forms::wrong_key,
     ..Declaration::new("config", "read the minion's public settings", &["brine:host/config"], Kind::Settings)
 };

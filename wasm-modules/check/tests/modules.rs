@@ -78,6 +78,8 @@ const STANDARD: [(&str, &[&str], usize); 38] = [
     ),
     ("dig", &["brine:host/log", "brine:host/process"], 120_000),
     ("disk", &["brine:host/disks", "brine:host/log"], 60_000),
+    ("http", &["brine:host/config", "brine:host/http", "brine:host/log"], 90_000),
+    ("rawfile_json", &["brine:host/config", "brine:host/log"], 120_000),
     ("environ", &["brine:host/job", "brine:host/log"], 60_000),
     (
         "file",

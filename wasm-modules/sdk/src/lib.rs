@@ -3,7 +3,7 @@
 //!
 //! - [`host`] the host's interfaces · [`Data`], [`Value`] Salt's values · [`lookup`] paths into values, and merging
 //! - [`fs`], [`path`] files · [`changes`] changes of files · [`diff`] differences of texts · [`fnmatch`] globs
-//! - `hash` hashes by name, a feature
+//! - `hash` hashes by name, `json` values as JSON: features
 //! - [`keywords`] arguments by name
 //! - [`program`] programs of the host · [`words`] the words of a line
 //! - [`states`] results of states · [`url`] URLs in sentences
@@ -28,6 +28,8 @@ pub mod diff;
 pub mod fs;
 #[cfg(feature = "hash")]
 pub mod hash;
+#[cfg(feature = "json")]
+pub mod json;
 pub mod keywords;
 pub mod lookup;
 mod panic;

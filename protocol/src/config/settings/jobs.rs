@@ -48,6 +48,8 @@ settings! { AREA = "Jobs, returns and events";
     PROCESS_COUNT_MAX: i64 = integer("process_count_max", minion("-1"), "jobs", -1..=1_000_000);
     /// Return the results of several functions as a list in their order, and not by their names.
     MULTIFUNC_ORDERED: bool = flag("multifunc_ordered", minion("false"));
+    /// Modules of the minion, text or a list, whose function `returner` is given the return of each job besides those that the job names.
+    RETURN: Value = any("return", minion("''"));
     /// Time that running jobs have to finish when the minion is asked to end.
     DRAIN_TIMEOUT: Duration = seconds("drain_timeout", minion("10"), TIME);
     /// First wait before a return that the master did not take is sent again. It grows with each attempt.

@@ -1,0 +1,104 @@
+//! Returners on minions: modules that are given the returns of jobs.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use brine_kit::wait::{DEADLINE, wait_for};
+use brine_tests::salt::{Kind, Master};
+use serde_json::{Value, json};
+
+/// Answers each request with the next of these statuses, then with 200, and hands out the bodies. It ends with the test's process.
+fn server(statuses: &'static [u16]) -> (u16, Receiver<Value>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = listener.local_addr().expect("bound").port();
+    let (bodies, received) = channel();
+    std::thread::spawn(move || {
+        let mut statuses = statuses.iter().copied();
+        for stream in listener.incoming() {
+            let Ok(stream) = stream else { continue };
+            answer(stream, &mut statuses, &bodies);
+        }
+    });
+    (port, received)
+}
+
+/// Answers the requests of one connection.
+fn answer(mut stream: TcpStream, statuses: &mut impl Iterator<Item = u16>, bodies: &Sender<Value>) {
+    let mut reader = BufReader::new(stream.try_clone().expect("a second handle"));
+    loop {
+        let mut length = 0;
+        let mut line = String::new();
+        loop {
+            line.clear();
+            if reader.read_line(&mut line).unwrap_or(0) == 0 {
+                return;
+            }
+            if let Some((name, value)) = line.split_once(':')
+                && name.eq_ignore_ascii_case("content-length")
+            {
+                length = value.trim().parse().expect("a number");
+            }
+            if line == "\r\n" {
+                break;
+            }
+        }
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body).expect("a body");
+        let status = statuses.next().unwrap_or(200);
+        let _ = bodies.send(json!({"status": status, "body": serde_json::from_slice::<Value>(&body).expect("JSON")}));
+        write!(stream, "HTTP/1.1 {status} x\r\nContent-Length: 0\r\n\r\n").expect("it reads on");
+    }
+}
+
+#[test]
+fn returns_go_to_the_modules_that_jobs_and_the_owner_name() {
+    let folder = tempfile::tempdir().expect("a folder");
+    // The sandbox's user writes there.
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777)).expect("ours");
+    let file = folder.path().join("events");
+    let (port, received) = server(&[503]);
+    let master = Master::start("");
+    let mut minion = master.minion_kind(
+        Kind::Brine,
+        "web1",
+        &format!(
+            "rawfile_json.filename: {}\nhttp.url: http://127.0.0.1:{port}/in\nhttp.headers: {{X-Of: brine}}\nsandbox:\n  modules:\n    \
+             rawfile_json: {{filesystem: {{{}: rw}}}}\n    http: {{network: [\"127.0.0.1:{port}\"]}}\n",
+            file.display(),
+            folder.path().display()
+        ),
+    );
+    let lines = || std::fs::read_to_string(&file).unwrap_or_default();
+    // One that takes it at once, one that takes it the second time, and one that is not here and the master's to know.
+    master.salt(&["web1", "test.echo", "a\nb", "--return", "rawfile_json,http,nothing_here"]).exits(0);
+    let line: Value = wait_for("the line", || serde_json::from_str(&lines()).ok());
+    assert_eq!((&line["fun"], &line["return"], &line["id"]), (&json!("test.echo"), &json!("a\nb"), &json!("web1")));
+    assert_eq!(line["success"], json!(true));
+    let first = received.recv_timeout(DEADLINE).expect("a request");
+    let second = received.recv_timeout(DEADLINE).expect("it is tried again");
+    assert_eq!((&first["status"], &second["status"]), (&json!(503), &json!(200)));
+    assert_eq!((&first["body"], &second["body"]["jid"]), (&second["body"], &line["jid"]));
+    wait_for("nothing is kept any more", || {
+        let kept = std::fs::read_dir(minion.path("cache/returners")).ok()?.count();
+        (kept == 0).then_some(())
+    });
+    // A job that names none has none, but for the owner's; what a returner could not take outlives the minion.
+    master.salt(&["web1", "test.ping"]).exits(0);
+    assert_eq!(lines().lines().count(), 1);
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).expect("ours");
+    std::fs::remove_file(&file).expect("it is there");
+    let conf = minion.path("conf/minion");
+    let text = std::fs::read_to_string(&conf).expect("just written");
+    std::fs::write(&conf, text + "return: rawfile_json\n").expect("our own folder");
+    minion.stop();
+    minion.up();
+    wait_for("the minion", || (master.json("web1", &["test.ping"]) == true).then_some(()));
+    master.salt(&["web1", "test.echo", "kept"]).exits(0);
+    wait_for("it is kept", || (std::fs::read_dir(minion.path("cache/returners")).ok()?.count() > 0).then_some(()));
+    minion.kill();
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777)).expect("ours");
+    minion.up();
+    wait_for("what was kept", || lines().lines().any(|line| line.contains("\"return\": \"kept\"")).then_some(()));
+}

@@ -1,0 +1,76 @@
+//! Values as JSON.
+
+use std::fmt::Write;
+
+use crate::Value;
+
+/// A value as one line of JSON. Keys that are no text become text; bytes that are no text, and what JSON has no number
+/// for, become the text that Python shows of them.
+pub fn to_text(value: &Value) -> String {
+    let mut out = String::new();
+    write(value, &mut out);
+    out
+}
+
+fn write(value: &Value, out: &mut String) {
+    let number = |out: &mut String, number: &dyn std::fmt::Display| {
+        let _ = write!(out, "{number}");
+    };
+    match value {
+        Value::None => out.push_str("null"),
+        Value::Bool(yes) => number(out, yes),
+        Value::Int(n) => number(out, n),
+        Value::Big(n) => number(out, n),
+        Value::Float(n) if n.is_finite() => number(out, &serde_json::json!(n)),
+        Value::Text(text) => quoted(text, out),
+        Value::List(items) => {
+            out.push('[');
+            for (at, item) in items.iter().enumerate() {
+                separate(at, out);
+                write(item, out);
+            }
+            out.push(']');
+        }
+        Value::Dict(entries) => {
+            out.push('{');
+            for (at, (key, value)) in entries.iter().enumerate() {
+                separate(at, out);
+                quoted(&key.to_text(), out);
+                out.push_str(": ");
+                write(value, out);
+            }
+            out.push('}');
+        }
+        Value::Float(_) | Value::Bytes(_) | Value::Ext(..) => quoted(&value.to_text(), out),
+    }
+}
+
+fn separate(at: usize, out: &mut String) {
+    if at > 0 {
+        out.push_str(", ");
+    }
+}
+
+fn quoted(text: &str, out: &mut String) {
+    out.push_str(&serde_json::Value::from(text).to_string());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_one_line() {
+        let value = Value::dict([
+            ("a", Value::List(vec![Value::Int(-1), Value::Big(u64::MAX), Value::Float(0.5), Value::None])),
+            ("b\n", Value::Text("x\"\n\u{1}é".into())),
+            ("c", Value::Bool(true)),
+            ("d", Value::Float(f64::NAN)),
+        ]);
+        let text = to_text(&value);
+        let expect = "{\"a\": [-1, 18446744073709551615, 0.5, null], \"b\\n\": \"x\\\"\\n\\u0001é\", \"c\": true, \"d\": \"nan\"}";
+        assert_eq!(text, expect);
+        let odd = Value::Dict(vec![(Value::Int(5), Value::dict([]))]);
+        assert_eq!(to_text(&odd), "{\"5\": {}}");
+    }
+}
