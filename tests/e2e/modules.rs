@@ -58,6 +58,7 @@ fn sync_modules_tells_what_changed() {
             "pkg",
             "saltutil",
             "sandbox",
+            "schedule",
             "service",
             "shadow",
             "ssh",

@@ -128,6 +128,7 @@ fn the_owner_sees_what_each_module_may_do() {
         "pkgrepo",
         "saltutil",
         "sandbox",
+        "schedule",
         "service",
         "shadow",
         "ssh",

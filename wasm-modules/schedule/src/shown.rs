@@ -28,7 +28,7 @@ impl Listed {
 
     /// The jobs from a place: `opts`, `pillar`, or both.
     pub fn at(place: Option<&str>) -> Result<Self, String> {
-        Self::new(&schedule::list(match place {
+        Self::new(&schedule::jobs(match place {
             Some("opts") => Place::Opts,
             Some("pillar") => Place::Pillar,
             _ => Place::All,

@@ -21,7 +21,7 @@ impl Guest {
 }
 
 impl Host for Guest {
-    async fn list(&mut self, place: Place) -> wasmtime::Result<Result<Data, String>> {
+    async fn jobs(&mut self, place: Place) -> wasmtime::Result<Result<Data, String>> {
         let place = match place {
             Place::Opts => SchedulePlace::Opts,
             Place::Pillar => SchedulePlace::Pillar,
@@ -40,7 +40,7 @@ impl Host for Guest {
 
     async fn update(&mut self, change: Change, persist: bool) -> wasmtime::Result<Result<Data, String>> {
         let bytes = |data: Data| match msgpack::check(&data.msgpack) {
-            Ok(()) => Ok(ByteBuf::from(data.msgpack)),
+            Ok(_) => Ok(ByteBuf::from(data.msgpack)),
             Err(error) => Err(format!("the jobs are not one MessagePack value: {error}")),
         };
         let change = match change {

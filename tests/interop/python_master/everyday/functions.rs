@@ -45,6 +45,7 @@ pub(super) fn check(fleet: &Fleet) {
         "pkg",
         "saltutil",
         "sandbox",
+        "schedule",
         "service",
         "shadow",
         "ssh",
