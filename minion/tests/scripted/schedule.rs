@@ -110,7 +110,7 @@ async fn an_entry_has_the_rights_of_who_wrote_it() {
                  changed: {function: test.origin, hours: 2}\n";
     std::fs::create_dir(dir.path().join("minion.d")).unwrap();
     std::fs::write(dir.path().join("minion.d/_schedule.conf"), saved).unwrap();
-    set_mode(&dir.path().join("minion.d/_schedule.conf"), 0o600);
+    set_mode(dir.path().join("minion.d/_schedule.conf"), 0o600);
     master.script().pillar = map([("schedule", map([("of-pillar", every("test.origin", 3_600))]))]);
     let config = "schedule: {owners: {function: test.origin, hours: 1}, changed: {function: test.origin, hours: 1}}";
     let minion = ready(&mut master, dir.path(), config).await;

@@ -18,7 +18,7 @@ const GRANTS_IT: &str =
 /// Grants every interface, but nothing within it.
 const LINKED: &str = "modules:\n  mine: {grains: true, config: true, modules: true, jobs: true, disks: true, policy: true, process: \
                       [], filesystem: {}, network: [], pillar: [], functions: [], files: [], events: [], mine: []}\n";
-const ANY: &str = "modules:\n  mine: {grains: true, config: true, modules: true, jobs: true, disks: true, policy: true, process: \
+const ANY: &str = "modules:\n  mine: {grains: true, config: true, modules: true, jobs: true, disks: true, policy: true, schedule: true, process: \
                    any, filesystem: {/: rw}, network: [\"0.0.0.0/0:*\", \"[::/0]:*\", \"a.example:*\"], pillar: any, functions: any, \
                    files: any, events: any, mine: any}\n";
 
