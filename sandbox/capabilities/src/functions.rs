@@ -18,6 +18,8 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         ("mount", Standard::Least),
         ("pkg", Standard::Least),
         ("pkgrepo", Standard::Least),
+        // `schedule.move` and `copy` ask other minions by it.
+        ("schedule", Standard::Names(&["publish.publish"])),
         // `state` does so for the templates of SLS files.
         ("state", Standard::All),
         // The same for callers of `test.*`, which is often all that users may call: so only functions that need no
