@@ -394,10 +394,10 @@ pub(super) fn maintain(
     let (presence, bus) = (opts.maintenance.presence_events.then(|| presence.clone()), bus.clone());
     let every = opts.maintenance.loop_interval;
     let reactor = master.reactor.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let (reactor_stop, presence_stop) = (stop.clone(), stop.clone());
     let keep_events =
         event_return::run(jobs.clone(), opts.event_return.clone(), opts.id.clone(), kept_events, stop.clone());
     let (maintain, watch) = (maintenance.clone().run(stop.clone()), audit::watch_keys(audit.clone(), stop.clone()));
+    let (reactor_stop, presence_stop) = (stop.clone(), stop);
     async move {
         let tell_presence = async {
             if let Some(presence) = presence {
