@@ -229,7 +229,8 @@ mod tests {
             ("state: runner, fun: test.arg, arg: [1], kwarg: {a: 2}", "runner test.arg [1] {'a': 2}"),
             (
                 "state: runner, fun: state.orchestrate, mods: x, pillar: {a: b}",
-                "runner state.orchestrate ['x'] {'pillar': {'a': 'b'}}",
+                "runner state.orchestrate ['x'] {'saltenv': 'base', 'test': None, 'exclude': None, 'pillar': {'a': 'b'}, \
+                 'pillarenv': None, 'pillar_enc': None, 'orchestration_jid': None}",
             ),
             ("state: runner, fun: jobs.list_job", "list_job takes at least 1 argument (0 given)"),
             (
@@ -238,7 +239,10 @@ mod tests {
             ),
             ("state: runner, fun: no.such", "function not available"),
             ("state: wheel, fun: key.accept, args: [{match: m1}]", "wheel key.accept [] {'match': 'm1'}"),
-            ("state: wheel, fun: key.accept, match: m1", "wheel key.accept ['m1'] {}"),
+            (
+                "state: wheel, fun: key.accept, match: m1",
+                "wheel key.accept ['m1'] {'include_rejected': False, 'include_denied': False}",
+            ),
             ("state: pkg, fun: installed", "\"pkg\" is no kind of reaction: local, runner, wheel and caller are"),
         ] {
             assert_eq!(shown(&format!("{{{own}, {chunk}}}")), expect, "{chunk}");

@@ -97,7 +97,7 @@ impl Signature {
     }
 
     /// Takes the arguments of a call out of the low chunk of a reaction, as Salt's `format_call` does: parameters without
-    /// a default by position, the others by name, and any other name of the chunk if the function takes such.
+    /// a default by position, the others by name (with their defaults), and any other name of the chunk if the function takes such.
     ///
     /// # Errors
     /// One is missing, or there is one that the function does not take: Salt's text.
@@ -122,7 +122,7 @@ impl Signature {
                     Some(value) => args.push(value),
                     None => missing += 1,
                 },
-                Some(_) => kwargs.extend(take(name).map(|value| (name.to_owned(), value))),
+                Some(default) => kwargs.push((name.to_owned(), take(name).unwrap_or_else(|| constant(default)))),
             }
         }
         let function = self.name().rsplit('.').next().unwrap_or_default();
