@@ -55,6 +55,11 @@ case "$*" in
 *) exit 9 ;;
 esac
 END
+program /usr/bin/newaliases << 'END'
+#!/bin/sh
+echo made >> /run/newaliases
+END
+printf '# mail\nroot: me # why\npostmaster:    root\nx: a\nx: b\nlist: :include:/etc/l' > /etc/aliases; chmod 600 /etc/aliases
 rm -f /usr/bin/timedatectl /etc/modules /etc/modules-load.d/*
 printf 'C\nC.utf8\nPOSIX\n' > /run/locales
 mkdir -p /usr/share/i18n /etc/default /usr/share/zoneinfo/Etc /usr/share/zoneinfo/Europe /etc/modules-load.d
@@ -104,6 +109,18 @@ loaded: {kmod.present: [{name: loop}]}
 unknown: {kmod.present: [{name: nothing}]}
 in use: {kmod.absent: [{name: nf_nat}]}
 not loaded: {kmod.absent: [{name: nothing}]}
+mail there: {alias.present: [{name: postmaster}, {target: root}]}
+mail: {alias.present: [{name: root}, {target: [you, they]}]}
+mail twice: {alias.present: [{name: x}, {target: c}]}
+mail new: {alias.present: [{name: new}, {target: n@example}]}
+mail gone: {alias.absent: [{name: list}]}
+no mail: {alias.absent: [{name: nothing}]}
+sync all: {saltutil.sync_all: [{refresh: true}]}
+sync modules: {saltutil.sync_modules: []}
+sync states: {saltutil.sync_states: [{saltenv: base}]}
+sync nothing: {saltutil.sync_outputters: [{nope: 1}]}
+no variable there: {environ.setenv: [{name: BRINE_NOT_THERE}, {value: false}, {false_unsets: true}]}
+wrong variable: {environ.setenv: [{name: BRINE_NOT_THERE}, {value: [1]}]}
 found: {test.succeed_without_changes: [{name: "{{ salt['dig.A']('www.example') | join(' ') }}"}]}
 not found: {test.succeed_without_changes: [{name: "none {{ salt['dig.AAAA']('other.example') | length }}"}]}
 "#;
@@ -125,7 +142,7 @@ again: {kmod.present: [{name: bonding}, {persist: true}]}
 /// Prints what is there then.
 pub(super) const THERE: &str = "cd /etc; for file in /var/spool/cron/crontabs/* locale.gen* default/locale* default/rcS* timezone modules \
                                 modules.bak modules-load.d/*; do [ ! -f $file ] || { stat -c '%n %a %U' $file; cat $file; }; done; \
-                                readlink localtime; cat /run/mods /run/locales";
+                                readlink localtime; stat -c %a aliases; cat aliases /run/mods /run/locales /run/newaliases";
 
 /// Applies the states of alternatives by Brine alone: Salt has them in an extension since 3008.
 pub(super) fn alternatives(side: &Side) {

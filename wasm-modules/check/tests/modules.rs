@@ -9,6 +9,8 @@ use wit_parser::{Function, Resolve, TypeDefKind, WorldItem, WorldKey};
 /// Every standard module with its permitted imports and its largest size. An import is a request for rights, so a new
 /// one is a decision, made here and in the sandbox's policy. Each module is read, compiled and mapped on every minion.
 const STANDARD: [(&str, &[&str], usize); 38] = [
+    ("alias", &["brine:host/changes", "brine:host/job", "brine:host/log", "brine:host/process"], 140_000),
+    ("aliases", &["brine:host/changes", "brine:host/log", "brine:host/process"], 140_000),
     (
         "alternatives",
         &["brine:host/changes", "brine:host/grains", "brine:host/job", "brine:host/log", "brine:host/process"],
@@ -76,6 +78,7 @@ const STANDARD: [(&str, &[&str], usize); 38] = [
     ),
     ("dig", &["brine:host/log", "brine:host/process"], 120_000),
     ("disk", &["brine:host/disks", "brine:host/log"], 60_000),
+    ("environ", &["brine:host/job", "brine:host/log"], 60_000),
     (
         "file",
         &[
@@ -159,7 +162,11 @@ const STANDARD: [(&str, &[&str], usize); 38] = [
         600_000,
     ),
     ("pkgrepo", &["brine:host/changes", "brine:host/functions", "brine:host/job", "brine:host/log"], 210_000),
-    ("saltutil", &["brine:host/jobs", "brine:host/log", "brine:host/modules"], 95_000),
+    (
+        "saltutil",
+        &["brine:host/files", "brine:host/job", "brine:host/jobs", "brine:host/log", "brine:host/modules"],
+        170_000,
+    ),
     ("sandbox", &["brine:host/log", "brine:host/policy"], 51_000),
     (
         "service",

@@ -10,6 +10,8 @@ use crate::prelude::*;
 
 pub(crate) const DECLARATION: Declaration = Declaration {
     standard: &[
+        ("alias", Standard::Least),
+        ("aliases", Standard::Least),
         ("alternatives", Standard::Least),
         ("archive", Standard::Least),
         ("cmd", Standard::Least),
