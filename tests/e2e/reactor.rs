@@ -65,50 +65,49 @@ fn log(master: &Master) -> String {
 }
 
 /// A runner that shows what a template sees.
-const SHOW: &str = "show:\n  runner.test.arg:\n    - args:\n      - mark: {{ data.mark|json }}\n      - by: {{ fired_by|json }}\n      - tag: {{ tag }}\n      - data: {{ data|json }}\n";
+const SHOW: &str = "show:\n  runner.test.arg:\n    - args:\n      - mark: {{ data.get('mark', tag)|json }}\n      - by: {{ fired_by|json }}\n      - tag: {{ tag }}\n      - data: {{ data|json }}\n";
 
 #[test]
 fn events_of_minions_are_not_trusted_and_marked() {
-    let reactions = "  - 'trusted/*': DIR/show.sls\n    from_minions: true\n  - 'plain/*': [DIR/show.sls, DIR/caller.sls]\n  \
-                     - 'salt/minion/*/start': DIR/start.sls\n  - 'back/*': DIR/caller.sls\n    from_minions: true\n";
+    let reactions = "  - 'salt/state_result/*/trusted': DIR/show.sls\n    from_minions: true\n  \
+                     - 'salt/state_result/*/plain': [DIR/show.sls]\n  - 'salt/minion/*/start': DIR/start.sls\n  \
+                     - 'salt/state_result/*/back': DIR/caller.sls\n    from_minions: true\n  - root/*: [DIR/show.sls, DIR/caller.sls]\n";
     let start = "start:\n  runner.test.arg:\n    - args:\n      - mark: started\n      - data: {{ data|json }}\n";
-    let caller = "back:\n  caller.test.arg:\n    - args: [{{ tag }}]\n";
+    let caller = "back:\n  caller.test.arg:\n    - args: [{{ fired_by.kind }}]\n";
     let master = started(reactions, "", &[("show.sls", SHOW), ("start.sls", start), ("caller.sls", caller)]);
     let events = master.events();
-    let minion = master.minion("m1");
-    let _other = master.minion("m2");
+    let _minions = [master.minion("m1"), master.minion("m2")];
     // The start: its tag is the minion's own, and of its data only what the master knows.
     let run = wait_for("the reaction to the start", || args_with(&events, "started").into_iter().next());
     let data = &run[0]["data"];
-    assert_eq!(
-        (&data["id"], &data["tag"], data.get("data")),
-        (&json!("m1"), &json!("salt/minion/m1/start"), None),
-        "{run}"
-    );
-    let send = |tag: &str, mark: &str| {
-        minion.salt_call(&["event.send", tag, &format!("{{mark: {mark}, evil: '{{{{ 7 * 7 }}}}'}}")]).exits(0);
+    let known = (&data["id"], &data["tag"], data.get("data"));
+    assert_eq!(known, (&json!("m1"), &json!("salt/minion/m1/start"), None), "{run}");
+    let send = |tag: &str| {
+        let fire = format!("fire_event={tag}");
+        let words = ["m1", "state.single", "test.show_notification", "name=x", "text='{{ 7 * 7 }}'", &fire];
+        master.salt(&words).exits(0);
+        events.wait(tag, |seen, _| seen.starts_with("salt/state_result/") && seen.ends_with(&format!("/{tag}")));
     };
-    send("plain/x", "untrusted");
-    send("trusted/x", "trusted");
-    let run = wait_for("the reaction to a minion that is trusted", || {
-        args_with(&events, "mark\":\"trusted").into_iter().next()
-    });
+    send("plain");
+    send("trusted");
+    let run =
+        wait_for("the reaction to a minion that is trusted", || args_with(&events, "/trusted").into_iter().next());
     assert_eq!(run[0]["by"], json!({"kind": "minion", "name": "m1"}));
     let text = run.to_string();
     assert!(text.contains("{{ 7 * 7 }}"), "what is in the data is text: {text}");
-    assert!(args_with(&events, "untrusted").is_empty(), "the event before it had no reaction");
+    assert!(args_with(&events, "/plain").is_empty(), "the event before it had no reaction");
     let said = log(&master);
     let line: Vec<_> = said.lines().filter(|line| line.contains("from_minions: true")).collect();
-    assert!(line.len() == 1 && line[0].contains("plain/*"), "{line:?}");
-    // Root's event with the same tag has its reaction.
-    let mut fire = Fire::new(&master);
-    fire.event("plain/x", &json!({"mark": "root's"}));
-    wait_for("the reaction to root's event", || args_with(&events, "root's").into_iter().next());
+    assert!(line.len() == 1 && line[0].contains("/plain"), "{line:?}");
     // `caller` is for the minion that the event came from.
-    send("back/x", "x");
+    send("back");
     let job = events.wait("the job of caller", |tag, data| tag.ends_with("/new") && data["fun"] == "test.arg");
-    assert_eq!((&job["tgt"], &job["minions"], &job["arg"]), (&json!(["m1"]), &json!(["m1"]), &json!(["back/x"])));
+    assert_eq!((&job["tgt"], &job["minions"], &job["arg"]), (&json!(["m1"]), &json!(["m1"]), &json!(["minion"])));
     events.wait_return(job["jid"].as_str().expect("a jid"), "m1");
+    // Root's events need no such line, and come from no minion.
+    Fire::new(&master).event("root/x", &json!({"mark": "root's"}));
+    let run = wait_for("the reaction to root's event", || args_with(&events, "root's").into_iter().next());
+    assert_eq!(run[0]["by"]["kind"], "root");
     wait_for("why caller does not run", || log(&master).contains("this one came from none").then_some(()));
 }
 

@@ -91,7 +91,7 @@ const ROWS: &[Row] = &[
         "condition",
         &[(
             "a.sls",
-            "{% if data.act == 'pend' and data['id'].startswith('web') %}\nyes:\n  local.test.arg:\n    - tgt: web1\n    - arg: [{{ tag }}]\n{% else %}\nno:\n  runner.test.arg: []\n{% endif %}\n",
+            "{% if data.act == 'pend' and data['id'].startswith('web') %}\nx:\n  local.test.arg:\n    - tgt: web1\n    - arg: [{{ tag }}]\n{% else %}\ny:\n  runner.test.arg: []\n{% endif %}\n",
         )],
         "{act: pend, id: web9}",
         1,

@@ -133,7 +133,7 @@ impl Reactor {
     fn look(&self, event: &Arc<BusEvent>) {
         let (tag, data) = (event.event.tag.as_str(), &event.event.data);
         if let Some(what) = asked(event) {
-            return self.manage(&what, data);
+            return self.manage(what, data);
         }
         // Salt's rule: what the reactor's own runs tell of themselves starts nothing.
         let is_own = tag.starts_with(OWN)
@@ -191,10 +191,9 @@ impl Reactor {
 }
 
 /// What a runner, or root of this host, asks the reactor for. Nobody else can fire these tags, and nobody else counts.
-fn asked(event: &BusEvent) -> Option<String> {
+fn asked(event: &BusEvent) -> Option<&str> {
     if !matches!(event.by, Principal::Master | Principal::Root { .. }) {
         return None;
     }
-    let (before, what) = event.event.tag.split_once(MANAGE)?;
-    (before.is_empty() || before.starts_with("salt/run/")).then(|| what.to_owned())
+    event.event.tag.strip_prefix(MANAGE)
 }

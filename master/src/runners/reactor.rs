@@ -64,7 +64,8 @@ async fn ask(run: &Run, what: &str, data: Value, answer: &str, field: &str) -> O
         return Err("salt.exceptions.CommandExecutionError: Reactor system is not running.".into());
     }
     let events = run.parts.bus.subscribe().ok_or("the event bus has as many subscribers as it may")?;
-    run.event(&format!("salt/reactors/manage/{what}"), data);
+    // Not below the tag of the run, where salt-run would print it.
+    run.parts.bus.fire(format!("salt/reactors/manage/{what}"), data);
     let (until, answer) = (Instant::now() + WAIT, format!("salt/reactors/manage/{answer}"));
     loop {
         match tokio::time::timeout_at(until, events.next()).await {
