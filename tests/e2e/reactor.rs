@@ -75,6 +75,8 @@ fn events_of_minions_are_not_trusted_and_marked() {
     let start = "start:\n  runner.test.arg:\n    - args:\n      - mark: started\n      - data: {{ data|json }}\n";
     let caller = "back:\n  caller.test.arg:\n    - args: [{{ fired_by.kind }}]\n";
     let master = started(reactions, "", &[("show.sls", SHOW), ("start.sls", start), ("caller.sls", caller)]);
+    let fire = "x:\n  test.show_notification:\n    - text: '{% raw %}{{ 7 * 7 }}{% endraw %}'\n    - fire_event: {{ pillar.tag }}\n";
+    master.serve("fire.sls", fire.as_bytes());
     let events = master.events();
     let _minions = [master.minion("m1"), master.minion("m2")];
     // The start: its tag is the minion's own, and of its data only what the master knows.
@@ -83,9 +85,7 @@ fn events_of_minions_are_not_trusted_and_marked() {
     let known = (&data["id"], &data["tag"], data.get("data"));
     assert_eq!(known, (&json!("m1"), &json!("salt/minion/m1/start"), None), "{run}");
     let send = |tag: &str| {
-        let fire = format!("fire_event={tag}");
-        let words = ["m1", "state.single", "test.show_notification", "name=x", "text='{{ 7 * 7 }}'", &fire];
-        master.salt(&words).exits(0);
+        master.salt(&["m1", "state.apply", "fire", &format!("pillar={{tag: {tag}}}")]).exits(0);
         events.wait(tag, |seen, _| seen.starts_with("salt/state_result/") && seen.ends_with(&format!("/{tag}")));
     };
     send("plain");

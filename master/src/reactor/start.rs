@@ -14,8 +14,6 @@ use crate::access::Principal;
 
 /// What is rendered and not started yet. Beyond it the thread that renders waits, and events wait for it.
 pub(super) const READY_MAX: usize = 64;
-/// Jobs that are being published at a time: each is signed and written to disk.
-const PUBLISHING_MAX: usize = 8;
 
 /// Something to start.
 pub(super) struct Ready {
@@ -25,9 +23,8 @@ pub(super) struct Ready {
     pub(super) what: String,
 }
 
-/// Starts what comes, until `stop`. Jobs begin in their order; runners and wheel functions wait for a place.
+/// Starts what comes, until `stop`. Jobs are published in their order; runners and wheel functions wait for a place.
 pub(super) async fn run(reactor: &Arc<Reactor>, mut ready: Receiver<Ready>, stop: &CancellationToken) {
-    let publishing = Arc::new(Semaphore::new(PUBLISHING_MAX));
     let running = Arc::new(Semaphore::new(reactor.opts.at_once));
     let waiting = Arc::new(AtomicUsize::new(0));
     loop {
@@ -40,18 +37,18 @@ pub(super) async fn run(reactor: &Arc<Reactor>, mut ready: Receiver<Ready>, stop
         match start {
             // It has been made a job.
             Start::Caller { .. } => {}
+            // One after the other: who reacts to two events expects their order.
             Start::Job(job) => {
-                // The semaphores are never closed.
-                let Ok(permit) = Arc::clone(&publishing).acquire_owned().await else { return };
-                let runners = reactor.runners.clone();
-                tokio::spawn(async move {
-                    let _permit = permit;
-                    match runners.publish_for_reactor(&job, &by).await {
-                        Ok(true) => {}
-                        Ok(false) => tracing::info!("reactor: {what} reaches no minion"),
-                        Err(why) => tracing::warn!("reactor: {what} is not started: {why}"),
-                    }
-                });
+                let published = tokio::select! {
+                    biased;
+                    () = stop.cancelled() => return,
+                    published = reactor.runners.publish_for_reactor(&job, &by) => published,
+                };
+                match published {
+                    Ok(true) => {}
+                    Ok(false) => tracing::info!("reactor: {what} reaches no minion"),
+                    Err(why) => tracing::warn!("reactor: {what} is not started: {why}"),
+                }
             }
             Start::InMaster { form, fun, call } => {
                 if waiting.load(Ordering::Relaxed) >= reactor.opts.waiting_max {
