@@ -52,6 +52,7 @@ fn sync_modules_tells_what_changed() {
             "hello",
             "hosts",
             "ini",
+            "iptables",
             "kmod",
             "locale",
             "mine",

@@ -120,6 +120,7 @@ fn the_owner_sees_what_each_module_may_do() {
         "host",
         "hosts",
         "ini",
+        "iptables",
         "kmod",
         "locale",
         "mine",

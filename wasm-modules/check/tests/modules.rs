@@ -110,6 +110,11 @@ const STANDARD: [(&str, &[&str], usize); 38] = [
     ("hosts", &["brine:host/changes", "brine:host/log"], 150_000),
     ("ini", &["brine:host/changes", "brine:host/job", "brine:host/log"], 200_000),
     (
+        "iptables",
+        &["brine:host/changes", "brine:host/grains", "brine:host/job", "brine:host/log", "brine:host/process"],
+        240_000,
+    ),
+    (
         "kmod",
         &["brine:host/changes", "brine:host/grains", "brine:host/job", "brine:host/log", "brine:host/process"],
         190_000,

@@ -22,6 +22,7 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         ("host", Standard::Least),
         ("hosts", Standard::Least),
         ("ini", Standard::Least),
+        ("iptables", Standard::Least),
         ("kmod", Standard::Least),
         ("locale", Standard::Least),
         ("mount", Standard::Least),

@@ -18,6 +18,7 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         ("dig", Standard::Least),
         ("git", Standard::Least),
         ("group", Standard::Least),
+        ("iptables", Standard::Least),
         ("kmod", Standard::Least),
         ("locale", Standard::Least),
         ("mount", Standard::Least),

@@ -39,6 +39,7 @@ pub(super) fn check(fleet: &Fleet) {
         "group",
         "hosts",
         "ini",
+        "iptables",
         "kmod",
         "locale",
         "mine",
