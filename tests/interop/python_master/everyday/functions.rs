@@ -43,6 +43,7 @@ pub(super) fn check(fleet: &Fleet) {
         "pillar",
         "pip",
         "pkg",
+        "postgres",
         "saltutil",
         "sandbox",
         "service",
