@@ -58,13 +58,16 @@ pub fn present(given: &Given, kind: &Kind, random: impl Fn() -> u64) -> Result<S
         let changes = if is_new { no_changes() } else { Value::Dict(vec![(name.as_str().into(), changes)]) };
         return Ok(StateResult::would(format!("{title} {name} is set to be {mode}d"), changes));
     }
-    let said = ["createdb", "createroles", "superuser", "login", "inherit", "replication", "valid_until", "groups"];
+    let said = ["createdb", "createroles", "superuser", "login", "inherit", "replication", "groups"];
     let encrypted = match given.value("encrypted") {
         Value::None => "md5".into(),
         said => said.clone(),
     };
     let call = Call::to_server(given).with(kind.name, name.as_str()).and(given, &said[..]);
-    let call = call.with("encrypted", encrypted).with("rolepassword", password);
+    let mut call = call.with("encrypted", encrypted).with("rolepassword", password);
+    if given.value("valid_until") != &Value::None {
+        call = call.and(given, &["valid_until"]);
+    }
     Ok(match call.is(&format!("{word}_{mode}"))? {
         true if is_new => changed(format!("The {word} {name} has been {mode}d"), &name, "Present"),
         true => changed(format!("The {word} {name} has been {mode}d"), &name, changes),
