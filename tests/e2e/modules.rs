@@ -33,6 +33,8 @@ fn sync_modules_tells_what_changed() {
     assert_eq!(
         modules,
         json!([
+            "alias",
+            "aliases",
             "alternatives",
             "archive",
             "cmd",
@@ -42,6 +44,7 @@ fn sync_modules_tells_what_changed() {
             "debconf",
             "dig",
             "disk",
+            "environ",
             "file",
             "git",
             "grains",
@@ -49,6 +52,7 @@ fn sync_modules_tells_what_changed() {
             "hello",
             "hosts",
             "ini",
+            "iptables",
             "kmod",
             "locale",
             "mine",

@@ -101,6 +101,8 @@ fn the_owner_sees_what_each_module_may_do() {
     }
     let list = master.json("web1", &["sandbox.list"]);
     for module in [
+        "alias",
+        "aliases",
         "alternatives",
         "archive",
         "cmd",
@@ -110,6 +112,7 @@ fn the_owner_sees_what_each_module_may_do() {
         "debconf",
         "dig",
         "disk",
+        "environ",
         "file",
         "git",
         "grains",
@@ -117,6 +120,7 @@ fn the_owner_sees_what_each_module_may_do() {
         "host",
         "hosts",
         "ini",
+        "iptables",
         "kmod",
         "locale",
         "mine",

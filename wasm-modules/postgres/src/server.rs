@@ -181,10 +181,10 @@ fn database(name: &str) -> String {
     }
 }
 
-/// The version of the server; an empty text if it does not answer.
+/// The version of the server; None if it does not answer.
 pub(crate) fn version(given: &Given) -> Result<Value> {
     let rows = Server::new(given)?.look("version")?.unwrap_or_default();
-    Ok(rows.first().map_or("", |row| csv::column(row, "setting")).into())
+    Ok(rows.first().map_or(Value::None, |row| csv::column(row, "setting").into()))
 }
 
 /// The rows of a caller's query.
