@@ -47,6 +47,7 @@ pub(super) fn check(fleet: &Fleet) {
         "pillar",
         "pip",
         "pkg",
+        "postgres",
         "saltutil",
         "sandbox",
         "schedule",
