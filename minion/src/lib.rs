@@ -9,7 +9,8 @@
 //! - [`modules`]: modules from the master's file server · [`fileclient`], `filecache`: the file server's client and
 //!   cache
 //! - [`grains`], [`pillar`]: the minion's own data and the master's data for it · [`events`], `mine`: events and mine
-//!   data for the master · `startup`: the states of the start
+//!   data for the master · `startup`: the states of the start ·
+//!   `schedule`: jobs at their time
 //! - `accounts`, `host_names`, `text_file`, `spare_files`: this host's users, names and small files
 //! - [`minion`]: puts the parts together and runs them from start to end
 //!
@@ -41,6 +42,7 @@ pub mod pillar;
 pub mod pki;
 mod returners;
 pub mod returns;
+mod schedule;
 mod spare_files;
 mod startup;
 mod states;

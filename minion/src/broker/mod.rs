@@ -19,6 +19,7 @@ mod pillar;
 mod policy;
 mod process;
 mod progress;
+mod schedule;
 mod slow;
 mod states;
 mod static_grains;
@@ -39,6 +40,7 @@ use crate::jobs::ProcDir;
 use crate::modules::Modules;
 use crate::pillar::PillarStore;
 use crate::pillar::Refresh;
+use crate::schedule::Schedule;
 use crate::states::Runs;
 use changes::Changes;
 use disks::Disks;
@@ -62,6 +64,7 @@ pub(crate) struct Sources {
     pub(crate) modules: Arc<Modules>,
     pub(crate) refresh: Arc<Refresh>,
     pub(crate) runs: Arc<Runs>,
+    pub(crate) schedule: Arc<Schedule>,
     pub(crate) masters: Masters,
     /// The files of the master, or this host's own where there is none.
     pub(crate) files: FileClient,
@@ -76,6 +79,7 @@ pub struct MinionBroker {
     modules: Arc<Modules>,
     refresh: Arc<Refresh>,
     runs: Arc<Runs>,
+    schedule: Arc<Schedule>,
     files: Files,
     changes: Changes,
     teller: Teller,
@@ -91,7 +95,7 @@ pub struct MinionBroker {
 impl MinionBroker {
     /// Makes the broker.
     pub(crate) fn new(sources: Sources) -> Arc<Self> {
-        let Sources { opts, grains, pillar, procs, modules, refresh, runs, masters, files } = sources;
+        let Sources { opts, grains, pillar, procs, modules, refresh, runs, schedule, masters, files } = sources;
         let resolver: Arc<dyn Resolver> = Arc::new(SystemResolver::default());
         Arc::new(Self {
             changes: Changes::new(&opts),
@@ -106,6 +110,7 @@ impl MinionBroker {
             modules,
             refresh,
             runs,
+            schedule,
             resolver,
             processes: Processes::new(),
             disks: Disks::new(),

@@ -40,6 +40,7 @@ mod programs;
 mod progress;
 mod reach;
 mod rules;
+mod schedule;
 mod states;
 mod static_grains;
 mod trees;
@@ -73,6 +74,7 @@ pub use process::ProcessRun;
 pub use programs::{Host, PROGRAM_FOLDERS, ProcessGrant, Program};
 pub use reach::check_host;
 pub use rules::{NetworkRule, read_rule, rule_text};
+pub use schedule::{ScheduleChange, SchedulePlace};
 pub use states::Chunk;
 pub use static_grains::WALLS;
 pub use trees::{Access, Tree, innermost};
@@ -102,6 +104,7 @@ macro_rules! each_capability {
             Events in events: Events(EventsOp);
             Mine in mine: Mine(MineOp);
             Progress in progress: Progress(ProgressOp);
+            Schedule in schedule: Schedule(ScheduleOp);
             States in states: States(StatesOp);
         }
     };

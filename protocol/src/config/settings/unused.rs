@@ -93,8 +93,6 @@ settings! { AREA = "Accepted without effect";
     PUB_RET: Value = any("pub_ret", minion("true")).unused();
     /// There are no beacons.
     BEACONS: Value = any("beacons", minion("{}")).unused().private();
-    /// There is no schedule.
-    SCHEDULE: Value = any("schedule", minion("{}")).unused().private();
     /// `saltenv` is what counts.
     ENVIRONMENT: Value = any("environment", minion(NONE)).unused();
     /// Python's programs write it; it is not read.
