@@ -10,6 +10,7 @@
 //!   cache
 //! - [`grains`], [`pillar`]: the minion's own data and the master's data for it · [`events`], `mine`: events and mine
 //!   data for the master
+//! - `beacons`: what modules watch on this host, and the events that they make of it
 //! - `accounts`, `host_names`, `text_file`, `spare_files`: this host's users, names and small files
 //! - [`minion`]: puts the parts together and runs them from start to end
 //!
@@ -22,6 +23,7 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod accounts;
+mod beacons;
 pub mod broker;
 pub mod call;
 mod cli;

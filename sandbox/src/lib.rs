@@ -77,7 +77,7 @@ use std::path::PathBuf;
 pub use brine_capabilities::WALLS as WALLS_GRAIN;
 pub use brine_capabilities::ops::*;
 pub use brine_capabilities::{
-    Access, Capability, Change, Chunk, Content, DirectGrants, Directory, Grant, Grants, Host, HttpRequest, ListKind,
+    Access, BeaconEdit, Capability, Change, Chunk, Content, DirectGrants, Directory, Grant, Grants, Host, HttpRequest, ListKind,
     Names, NetworkRule, Owner, PROGRAM_FOLDERS, Planned, ProcessGrant, ProcessRun, Program, Tree, each_capability,
     innermost,
 };

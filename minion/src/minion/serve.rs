@@ -14,6 +14,7 @@ use super::base::Base;
 use super::control::MinionControl;
 use super::error::MinionError;
 use super::sandbox::MakeSandbox;
+use crate::beacons::Runner;
 use crate::config::MinionOpts;
 use crate::connection::{Arrival, Channel, Patience, Publications, SignInError};
 use crate::events::Events;
@@ -91,6 +92,13 @@ impl Minion {
             ready: Arc::clone(&self.ready),
         };
         tasks.spawn(mine.run());
+        let beacons = Runner {
+            beacons: Arc::clone(&self.base.beacons),
+            masters: self.base.masters.clone(),
+            events: Arc::clone(&self.base.events),
+            procs: Arc::clone(&self.base.procs),
+        };
+        tasks.spawn(beacons.run());
         let mut background = JoinSet::new();
         let ended = tokio::select! {
             ended = self.serve(&mut background) => ended,

@@ -3,12 +3,17 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use brine_protocol::value::{Value, ValueExt, empty_map};
+use tokio::sync::watch;
 
 /// The key under which a master says what it could not make. What runs states looks there.
 const ERRORS: &str = "_errors";
 
 /// The present pillar. It holds secrets, so it does not print.
-pub struct PillarStore(RwLock<Kept>);
+pub struct PillarStore {
+    kept: RwLock<Kept>,
+    /// Told of each answer that is taken.
+    changes: watch::Sender<()>,
+}
 
 struct Kept {
     pillar: Arc<Value>,
@@ -30,17 +35,29 @@ pub enum Taken {
 impl PillarStore {
     /// Empty until the master sends a pillar.
     pub fn new() -> Arc<Self> {
-        Arc::new(Self(RwLock::new(Kept { pillar: Arc::new(empty_map()), is_good: false })))
+        let kept = RwLock::new(Kept { pillar: Arc::new(empty_map()), is_good: false });
+        Arc::new(Self { kept, changes: watch::Sender::new(()) })
     }
 
     /// The last good pillar.
     pub fn now(&self) -> Arc<Value> {
-        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner).pillar)
+        Arc::clone(&self.kept.read().unwrap_or_else(PoisonError::into_inner).pillar)
+    }
+
+    /// Says when the pillar may be another.
+    pub(crate) fn changes(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
     }
 
     /// Replaces the pillar by a new one, unless that has errors and the present one has none.
     pub fn replace(&self, pillar: Value) -> Taken {
-        let mut kept = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let taken = self.take(pillar);
+        self.changes.send_replace(());
+        taken
+    }
+
+    fn take(&self, pillar: Value) -> Taken {
+        let mut kept = self.kept.write().unwrap_or_else(PoisonError::into_inner);
         let errors = pillar.get(ERRORS).filter(|errors| errors.truthy()).cloned();
         let Some(errors) = errors else {
             *kept = Kept { pillar: Arc::new(pillar), is_good: true };
