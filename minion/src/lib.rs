@@ -9,7 +9,7 @@
 //! - [`modules`]: modules from the master's file server · [`fileclient`], `filecache`: the file server's client and
 //!   cache
 //! - [`grains`], [`pillar`]: the minion's own data and the master's data for it · [`events`], `mine`: events and mine
-//!   data for the master
+//!   data for the master · `startup`: the states of the start
 //! - `beacons`: what modules watch on this host, and the events that they make of it
 //! - `accounts`, `host_names`, `text_file`, `spare_files`: this host's users, names and small files
 //! - [`minion`]: puts the parts together and runs them from start to end
@@ -43,6 +43,7 @@ pub mod pillar;
 pub mod pki;
 pub mod returns;
 mod spare_files;
+mod startup;
 mod states;
 mod text_file;
 

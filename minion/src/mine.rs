@@ -7,7 +7,7 @@ use std::time::Duration;
 use brine_protocol::config::settings;
 use brine_protocol::job::FunCall;
 use brine_protocol::value::{Value, ValueExt, map};
-use tokio::sync::Notify;
+use tokio::sync::watch;
 
 use crate::config::MinionOpts;
 use crate::connection::Masters;
@@ -23,15 +23,17 @@ pub(crate) struct Mine {
     pub(crate) masters: Masters,
     pub(crate) pillar: Arc<PillarStore>,
     pub(crate) jobs: Arc<Jobs>,
-    /// Notified when the pillar and the modules are here.
-    pub(crate) ready: Arc<Notify>,
+    /// True when the pillar and the modules are here.
+    pub(crate) ready: watch::Receiver<bool>,
 }
 
 impl Mine {
     /// Fills the mine until the minion ends; returns at once if the mine is disabled.
-    pub(crate) async fn run(self) {
+    pub(crate) async fn run(mut self) {
         let Some(interval) = self.opts.mine_interval else { return };
-        self.ready.notified().await;
+        if self.ready.wait_for(|ready| *ready).await.is_err() {
+            return;
+        }
         loop {
             self.update().await;
             tokio::time::sleep(interval.max(Duration::from_secs(1))).await;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use brine_protocol::config::settings;
 use brine_protocol::value::{Value, ValueExt};
 use brine_sandbox::Sha256Hex;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tracing::{debug, error, warn};
@@ -32,6 +33,8 @@ pub(crate) struct Runner {
     pub(crate) masters: Masters,
     pub(crate) events: Arc<Events>,
     pub(crate) procs: Arc<ProcDir>,
+    /// Whether the pillar and the modules are here.
+    pub(crate) ready: watch::Receiver<bool>,
 }
 
 /// A beacon and when it looks.
@@ -57,11 +60,13 @@ enum Looked {
 
 impl Runner {
     /// Runs until it is dropped.
-    pub(crate) async fn run(self) {
+    pub(crate) async fn run(mut self) {
         let every = self.beacons.opts.config.get(settings::LOOP_INTERVAL).unwrap_or(Duration::from_secs(1));
         let Ok(channel) = self.masters.preferred().map(Arc::clone) else { return };
-        channel.signed_in().await;
         self.beacons.runs.store(true, std::sync::atomic::Ordering::Relaxed);
+        if self.ready.wait_for(|ready| *ready).await.is_err() {
+            return;
+        }
         let (mut pillar, mut own) = (self.beacons.pillar.changes(), self.beacons.changes.subscribe());
         let this = Arc::new(self);
         let mut table = Table { entries: BTreeMap::new(), every, said: HashMap::new() };

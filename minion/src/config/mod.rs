@@ -91,10 +91,23 @@ pub struct MinionOpts {
     pub modules: ModuleOpts,
     /// `mine_interval`, in minutes; none without `mine_enabled`.
     pub mine_interval: Option<Duration>,
+    /// `startup_states` with `sls_list` and `top_file`.
+    pub startup_states: Option<StartupStates>,
     /// `sandbox`, as written; the sandbox reads it.
     pub sandbox: Value,
     /// The whole configuration, for modules that read settings.
     pub config: Config,
+}
+
+/// The states that run at the start.
+#[derive(Debug, Clone, PartialEq)]
+pub enum StartupStates {
+    /// Those of the top file.
+    Highstate,
+    /// Those of these SLS files: `sls_list`.
+    Sls(Value),
+    /// Those of another top file: `top_file`.
+    Top(String),
 }
 
 /// How grains are collected.

@@ -12,7 +12,7 @@ use brine_zmtp::Backoff;
 
 use super::{
     AuthOpts, EventOpts, GrainOpts, JobOpts, MasterAddress, MinionOpts, ModuleOpts, NetOpts, OptsError, ReturnOpts,
-    SpoolLimits, id,
+    SpoolLimits, StartupStates, id,
 };
 
 impl MinionOpts {
@@ -90,6 +90,7 @@ impl MinionOpts {
                 clean: config.get(settings::CLEAN_DYNAMIC_MODULES)?,
             },
             mine_interval: mine.filter(|_| mine_enabled),
+            startup_states: startup_states(&config)?,
             sandbox: config.get(settings::SANDBOX)?,
             id,
             conf_dir,
@@ -136,6 +137,16 @@ fn collecting(config: &Config) -> Result<GrainOpts, OptsError> {
         refresh_every: Some(config.get(settings::GRAINS_REFRESH_EVERY)?).filter(|every| !every.is_zero()),
         deep_merge: config.get(settings::GRAINS_DEEP_MERGE)?,
         blacklist: config.get(settings::GRAINS_BLACKLIST)?,
+    })
+}
+
+fn startup_states(config: &Config) -> Result<Option<StartupStates>, OptsError> {
+    Ok(match config.get(settings::STARTUP_STATES)?.as_str() {
+        "" => None,
+        "sls" => Some(StartupStates::Sls(config.get(settings::SLS_LIST)?)),
+        "top" => Some(StartupStates::Top(config.get(settings::TOP_FILE)?)),
+        // Any other word, as in Salt.
+        _ => Some(StartupStates::Highstate),
     })
 }
 

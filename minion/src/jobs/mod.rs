@@ -5,6 +5,7 @@
 //! jobs at once, the jobs that wait and the returns that they will need are bounded.
 
 mod admission;
+mod blackout;
 mod docs;
 mod functions;
 mod outcomes;
@@ -34,7 +35,7 @@ pub use outcomes::Called;
 pub(crate) use own_timeout::parse as parse_own_timeout;
 pub use proc::ProcDir;
 pub(crate) use run::{JobRunner, module_of, read_function};
-pub(crate) use source::{Source, local_job};
+pub(crate) use source::{AsJid, Reply, Source, local_job, own_job};
 
 use crate::config::MinionOpts;
 use crate::connection::Masters;
@@ -45,7 +46,7 @@ use crate::returns::ReturnSender;
 use admission::{Admission, Place, is_control};
 use outcomes::{Outcomes, weight};
 use proc::{Left, ProcRecord};
-use source::{Delivery, Rules};
+use source::{Checks, Delivery, Noted, Rules};
 
 /// Ending an instance and writing its return takes milliseconds.
 const KILL_GRACE: Duration = Duration::from_secs(3);
@@ -92,7 +93,11 @@ impl Jobs {
     /// Takes a job and returns at once. The task ends when the outcome is delivered. Returns none if the job is not taken.
     pub(crate) fn submit(self: &Arc<Self>, source: Source, job: JobLoad) -> Option<JoinHandle<()>> {
         let rules = source.rules();
-        let place = if rules.checked { Some(self.check(&rules, &job)?) } else { None };
+        let place = match rules.checks {
+            Checks::Publication => Some(self.check(&rules, &job)?),
+            Checks::Bounds => Some(self.enter(&rules, &job)?),
+            Checks::None => None,
+        };
         let this = Arc::clone(self);
         Some(self.tasks.spawn(async move { this.run(rules, job, place).await }))
     }
@@ -118,9 +123,18 @@ impl Jobs {
         if !job.ret.is_empty() {
             debug!(jid = %job.jid, "the job names returners ({}); this minion leaves them to its master", job.ret);
         }
+        self.enter(rules, job)
+    }
+
+    /// A place for a job; none if there is no room for it or its return. Then the master gets a refusal, if the job was its own.
+    fn enter(&self, rules: &Rules, job: &JobLoad) -> Option<Place> {
         let entered = self.admission.enter(weight(&job.raw), is_control(job) || self.is_short(job));
         let why = match (entered, &rules.delivery) {
-            (Ok(place), Delivery::Spool(returns)) if !returns.has_room(place.before) => SPOOL_FULL.to_owned(),
+            (Ok(place), Delivery::Spool(returns) | Delivery::Own(Reply::Master { returns, .. }))
+                if !returns.has_room(place.before) =>
+            {
+                SPOOL_FULL.to_owned()
+            }
             (Ok(place), _) => return Some(place),
             (Err(why), _) => why,
         };
@@ -156,7 +170,10 @@ impl Jobs {
         Outcomes::refused(job, self.opts.jobs.multifunc_ordered, why)
     }
 
-    async fn run(self: Arc<Self>, rules: Rules, job: JobLoad, _place: Option<Place>) {
+    async fn run(self: Arc<Self>, rules: Rules, mut job: JobLoad, _place: Option<Place>) {
+        if let Delivery::Own(reply) = &rules.delivery {
+            reply.note(&mut job.raw);
+        }
         let (record, end) = self.procs.record(&job.jid, rules.recorded.then_some(&job.raw), rules.master.as_deref());
         if let Some(master) = rules.master.as_ref().filter(|_| job.start_event) {
             self.events.announce_job(&job, master);
@@ -168,6 +185,9 @@ impl Jobs {
         };
         let outcomes = match turn {
             // After a fault of the minion itself, the master still gets a return.
+            Ok(_turn) if rules.blackout && blackout::refuses(&job, &self.pillar.now(), &self.grains.now()) => {
+                blackout::refused(&job, self.opts.jobs.multifunc_ordered)
+            }
             Ok(_turn) => {
                 let ran = AssertUnwindSafe(self.runner.run(&job, rules.master.as_deref(), &end)).catch_unwind().await;
                 ran.unwrap_or_else(|_| {
@@ -187,6 +207,29 @@ impl Jobs {
                 }
             }
             Delivery::Mine => log_mine(&outcomes),
+            Delivery::Own(reply) => self.reply(reply, rules.master, &job, outcomes, record),
+        }
+    }
+
+    /// Hands out the outcome of a job that the minion started by itself.
+    fn reply(&self, reply: Reply, master: Option<Arc<str>>, job: &JobLoad, outcomes: Outcomes, record: ProcRecord) {
+        for called in outcomes.each.iter().filter(|called| !called.ran) {
+            let why = called.outcome.value.text().unwrap_or_default();
+            warn!(jid = %job.jid, "{}, which this minion started by itself, failed: {why}", called.fun);
+        }
+        match reply {
+            Reply::Master { returns, as_jid } => {
+                let load = return_load::for_own(&self.opts.id, job, outcomes, as_jid);
+                // The return of the owner's own job goes to the master that the minion has.
+                self.keep(&returns, master, job, load, record);
+            }
+            Reply::Starter(starter) => {
+                drop(record);
+                if let Some(called) = outcomes.each.into_iter().next() {
+                    let _ = starter.send(called);
+                }
+            }
+            Reply::Nobody => drop(record),
         }
     }
 
@@ -199,7 +242,10 @@ impl Jobs {
         outcomes: Outcomes,
         record: ProcRecord,
     ) {
-        let load = return_load::for_publication(&self.opts.id, job, outcomes);
+        self.keep(returns, master, job, return_load::for_publication(&self.opts.id, job, outcomes), record);
+    }
+
+    fn keep(&self, returns: &ReturnSender, master: Option<Arc<str>>, job: &JobLoad, load: Value, record: ProcRecord) {
         let kept = returns.keep(job.jid.as_str(), master.clone(), load);
         drop(record); // before the return is sent, so that no job is shown as running that has returned
         match kept {
@@ -239,10 +285,19 @@ impl Jobs {
                 continue;
             }
             let Ok(job) = JobLoad::parse(&load) else { continue };
+            let reply = source::noted_reply(&load);
+            if reply == Noted::Nobody {
+                warn!(%jid, "the minion ended while {}, which it had started by itself, ran", job.fun());
+                continue;
+            }
             warn!(%jid, "the minion ended while this job ran");
             let mut outcomes = self.refused(&job, ENDED_WITHIN);
             outcomes.with_states(&self.runner.runs, jid.as_str(), ENDED_WITHIN);
-            let load = return_load::for_publication(&self.opts.id, &job, outcomes);
+            let load = match reply {
+                Noted::Publication => return_load::for_publication(&self.opts.id, &job, outcomes),
+                Noted::Own { as_jid } => return_load::for_own(&self.opts.id, &job, outcomes, as_jid),
+                Noted::Nobody => continue,
+            };
             match returns.keep(jid.as_str(), master, load) {
                 Ok(kept) => {
                     self.runner.runs.forget(jid.as_str());

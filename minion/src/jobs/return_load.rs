@@ -5,6 +5,8 @@ use brine_protocol::job::JobLoad;
 use brine_protocol::value::{Value, ValueExt, map};
 
 use super::outcomes::{Called, Outcomes, weight};
+use super::source::{AsJid, OWN_ARGS};
+use crate::returns::AS_JID;
 
 /// A refusal repeats the job's arguments only while it has at most this many bytes.
 const MAX_REFUSAL_BYTES: usize = 4 * 1024;
@@ -49,6 +51,24 @@ pub(super) fn for_refusal(id: &MinionId, job: &JobLoad, outcomes: Outcomes) -> (
         bytes = weight(&load);
     }
     (load, bytes)
+}
+
+/// The return of a job that the minion started by itself, as Salt's of a scheduled job. `as_jid` is the jid that the master sees, if it is
+/// another than the job's own.
+pub(super) fn for_own(id: &MinionId, job: &JobLoad, outcomes: Outcomes, as_jid: Option<AsJid>) -> Value {
+    let mut load = for_publication(id, job, outcomes);
+    load.insert("fun_args", job.raw.get(OWN_ARGS).cloned().unwrap_or(Value::Nil));
+    load.insert("pid", std::process::id());
+    for key in ["user", "ret"] {
+        let _ = load.remove(key);
+    }
+    if let Some(name) = job.raw.get("schedule") {
+        load.insert("schedule", name.clone());
+    }
+    if let Some(as_jid) = as_jid {
+        load.insert(AS_JID, as_jid.name());
+    }
+    load
 }
 
 /// The return of a call on this host; the master gives the job its jid. `typed` are the arguments as typed, which Salt sends too.

@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 
 use super::outcomes::Called;
 use super::proc::SALT_CALL;
+use crate::config::MinionOpts;
 use crate::returns::ReturnSender;
 
 /// Where a job comes from.
@@ -29,18 +30,58 @@ pub(crate) enum Source {
     },
     /// The minion itself, to fill its mine on the master whose key has this fingerprint.
     Mine(Arc<str>),
+    /// The minion itself, by its schedule, a beacon or at its start. See [`own_job`].
+    Own {
+        /// Whose rights the job has: of the master with this fingerprint, or of this host's owner. What a master configured (by its
+        /// pillar or by a job) has that master's rights, so that it can never do more later than the master could at once.
+        master: Option<Arc<str>>,
+        /// Whether the job has a file in `proc/`.
+        recorded: bool,
+        /// Who gets the outcome.
+        reply: Reply,
+    },
+}
+
+/// Who gets the outcome of a job that the minion started by itself.
+pub(crate) enum Reply {
+    /// The master, by the spool, as Salt's `return_job` says.
+    Master {
+        /// Where the return is kept until the master has acknowledged it.
+        returns: Arc<ReturnSender>,
+        /// The jid of the return; none is the job's own.
+        as_jid: Option<AsJid>,
+    },
+    /// The part of the minion that started it.
+    #[expect(dead_code, reason = "for beacons")]
+    Starter(oneshot::Sender<Called>),
+    /// Nobody: a failure is logged.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for the schedule"))]
+    Nobody,
 }
 
 /// What a source decides about its jobs.
 pub(super) struct Rules {
     /// The fingerprint of the master that asked; none for a job of this host.
     pub(super) master: Option<Arc<str>>,
-    /// Whether the target, the jid and the bounds on jobs are checked first.
-    pub(super) checked: bool,
+    /// What is checked first.
+    pub(super) checks: Checks,
+    /// Whether a blackout refuses the job.
+    pub(super) blackout: bool,
     /// Whether the job has a file in `proc/`.
     pub(super) recorded: bool,
     /// What becomes of the outcome and its usage.
     pub(super) delivery: Delivery,
+}
+
+/// What is checked before a job is taken.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Checks {
+    /// The target, the jid and the bounds on jobs.
+    Publication,
+    /// The bounds on jobs.
+    Bounds,
+    /// Nothing.
+    None,
 }
 
 /// What becomes of a job's outcome.
@@ -56,21 +97,21 @@ pub(super) enum Delivery {
     },
     /// `mine.update` sent its data to the mine itself; the outcome is logged.
     Mine,
+    /// As [`Source::Own`] says.
+    Own(Reply),
 }
 
 impl Source {
     pub(super) fn rules(self) -> Rules {
-        match self {
-            Self::Master { master, returns } => {
-                Rules { master: Some(master), checked: true, recorded: true, delivery: Delivery::Spool(returns) }
-            }
-            Self::Call { report, answer } => {
-                Rules { master: None, checked: false, recorded: true, delivery: Delivery::Caller { report, answer } }
-            }
-            Self::Mine(master) => {
-                Rules { master: Some(master), checked: false, recorded: false, delivery: Delivery::Mine }
-            }
-        }
+        let (master, checks, recorded, delivery) = match self {
+            Self::Master { master, returns } => (Some(master), Checks::Publication, true, Delivery::Spool(returns)),
+            Self::Call { report, answer } => (None, Checks::None, true, Delivery::Caller { report, answer }),
+            Self::Mine(master) => (Some(master), Checks::None, false, Delivery::Mine),
+            Self::Own { master, recorded, reply } => (master, Checks::Bounds, recorded, Delivery::Own(reply)),
+        };
+        // Salt's `salt-call` works in a blackout too: it is how an owner ends one.
+        let blackout = !matches!(delivery, Delivery::Caller { .. });
+        Rules { master, checks, blackout, recorded, delivery }
     }
 }
 
@@ -102,5 +143,116 @@ pub(crate) fn local_job(user: &str, call: FunCall, options: Vec<(&'static str, V
         start_event: false,
         metadata,
         raw,
+    }
+}
+
+/// A job that the minion starts by itself, with one function. `args` and `kwargs` are as configured; `options` become a part of its load,
+/// and those that Salt's return of a scheduled job has (`schedule`, `metadata`, `ret_config`, `ret_kwargs`) of its return.
+pub(crate) fn own_job(
+    opts: &MinionOpts,
+    fun: &str,
+    args: Vec<Value>,
+    kwargs: Option<Value>,
+    options: Vec<(&'static str, Value)>,
+) -> JobLoad {
+    let mut shown = args.clone();
+    let mut arg = args;
+    if let Some(kwargs) = kwargs.filter(|kwargs| kwargs.entries().is_some()) {
+        shown.push(kwargs.clone());
+        let mut kwargs = kwargs;
+        kwargs.insert("__kwarg__", true);
+        arg.push(kwargs);
+    }
+    let id = Value::from(&opts.id);
+    let call = FunCall { fun: fun.to_owned(), arg: arg.clone() };
+    let mut job = local_job(&opts.user, call, options);
+    for (name, value) in [("tgt", id.clone()), ("id", id), ("arg", Value::Array(arg)), (OWN_ARGS, Value::Array(shown))]
+    {
+        job.raw.insert(name, value);
+    }
+    job.tgt = Value::from(&opts.id);
+    job
+}
+
+/// The arguments as Salt shows those of a job that a minion started by itself. Only such a job's load has it.
+pub(super) const OWN_ARGS: &str = "fun_args";
+/// In the record of a job that the minion started by itself: false if nobody is to have its return, else the jid of that.
+const RETURN_JOB: &str = "return_job";
+
+/// What stands for a jid in a return of a job that no master published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AsJid {
+    /// `req`: the master makes a job for it.
+    Requested,
+    /// `nocache`: the master tells its bus and keeps nothing.
+    NotKept,
+}
+
+impl AsJid {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Requested => "req",
+            Self::NotKept => "nocache",
+        }
+    }
+}
+
+/// Who gets the return of a job, as its record says.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Noted {
+    /// The master that published it.
+    Publication,
+    /// The master, for a job of the minion's own.
+    Own {
+        /// As in [`Reply::Master`].
+        as_jid: Option<AsJid>,
+    },
+    /// Nobody who is there after a restart.
+    Nobody,
+}
+
+impl Reply {
+    /// Writes into a job's load who gets its return, for a start after this process was killed.
+    pub(super) fn note(&self, load: &mut Value) {
+        let noted = match self {
+            Self::Master { as_jid, .. } => as_jid.map_or(Value::from(true), |as_jid| Value::from(as_jid.name())),
+            Self::Starter(_) | Self::Nobody => Value::from(false),
+        };
+        load.insert(RETURN_JOB, noted);
+    }
+}
+
+/// Reads what [`Reply::note`] wrote.
+pub(super) fn noted_reply(load: &Value) -> Noted {
+    if load.get(OWN_ARGS).is_none() {
+        return Noted::Publication;
+    }
+    match load.get(RETURN_JOB) {
+        Some(Value::Boolean(false)) | None => Noted::Nobody,
+        Some(noted) => Noted::Own {
+            as_jid: [AsJid::Requested, AsJid::NotKept].into_iter().find(|as_jid| noted.text() == Some(as_jid.name())),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_says_who_gets_the_return() {
+        let published = map([("fun", "test.ping")]);
+        assert_eq!(noted_reply(&published), Noted::Publication);
+        let own = || map([("fun", Value::from("test.ping")), (OWN_ARGS, Value::Array(Vec::new()))]);
+        assert_eq!(noted_reply(&own()), Noted::Nobody);
+        let mut load = own();
+        Reply::Nobody.note(&mut load);
+        assert_eq!(noted_reply(&load), Noted::Nobody);
+        for (noted, as_jid) in
+            [("req", Some(AsJid::Requested)), ("nocache", Some(AsJid::NotKept)), ("anything else", None)]
+        {
+            load.insert(RETURN_JOB, noted);
+            assert_eq!(noted_reply(&load), Noted::Own { as_jid });
+        }
     }
 }

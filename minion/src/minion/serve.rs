@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use brine_protocol::job::JobLoad;
-use tokio::sync::Notify;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tracing::{debug, info, warn};
 
@@ -21,6 +21,7 @@ use crate::events::Events;
 use crate::jobs::Source;
 use crate::mine::Mine;
 use crate::returns::{ReturnSender, Spool};
+use crate::startup::Startup;
 
 /// How long the last returns may take when the minion ends. Others stay in the spool.
 const LAST_RETURNS: Duration = Duration::from_secs(3);
@@ -33,8 +34,8 @@ pub struct Minion {
     returns: Arc<ReturnSender>,
     /// Whether modules were synced since the start, or need not be.
     synced: Arc<AtomicBool>,
-    /// Notified when pillar and modules are here.
-    ready: Arc<Notify>,
+    /// True when pillar and modules are here.
+    ready: watch::Sender<bool>,
 }
 
 impl Minion {
@@ -54,7 +55,7 @@ impl Minion {
         base.jobs.return_unfinished(&returns, |jid| kept.contains(jid));
         base.jobs.tidy_states();
         let synced = Arc::new(AtomicBool::new(!base.opts.modules.autoload));
-        Ok(Self { base, channel, returns, synced, ready: Arc::default() })
+        Ok(Self { base, channel, returns, synced, ready: watch::Sender::new(false) })
     }
 
     /// A handle to the running minion.
@@ -89,7 +90,7 @@ impl Minion {
             masters: self.base.masters.clone(),
             pillar: Arc::clone(&self.base.pillar),
             jobs: Arc::clone(&self.base.jobs),
-            ready: Arc::clone(&self.ready),
+            ready: self.ready.subscribe(),
         };
         tasks.spawn(mine.run());
         let beacons = Runner {
@@ -97,8 +98,17 @@ impl Minion {
             masters: self.base.masters.clone(),
             events: Arc::clone(&self.base.events),
             procs: Arc::clone(&self.base.procs),
+            ready: self.ready.subscribe(),
         };
         tasks.spawn(beacons.run());
+        let startup = Startup {
+            opts: Arc::clone(&self.base.opts),
+            masters: self.base.masters.clone(),
+            jobs: Arc::clone(&self.base.jobs),
+            returns: Arc::clone(&self.returns),
+            ready: self.ready.subscribe(),
+        };
+        tasks.spawn(startup.run());
         let mut background = JoinSet::new();
         let ended = tokio::select! {
             ended = self.serve(&mut background) => ended,
@@ -149,7 +159,7 @@ impl Minion {
     fn greet(&self, again: bool) -> impl Future<Output = ()> + Send + 'static {
         let (refresh, events) = (Arc::clone(&self.base.refresh), Arc::clone(&self.base.events));
         let (modules, synced) = (Arc::clone(&self.base.modules), Arc::clone(&self.synced));
-        let ready = Arc::clone(&self.ready);
+        let ready = self.ready.clone();
         async move {
             match again {
                 true => refresh.grains().await,
@@ -170,7 +180,7 @@ impl Minion {
                     Err(e) => warn!("modules could not be synced at start: {e}"),
                 }
             }
-            ready.notify_one();
+            ready.send_replace(true);
         }
     }
 }

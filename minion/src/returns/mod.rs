@@ -7,5 +7,6 @@ mod sender;
 mod spool;
 mod unspooled;
 
+pub(crate) use sender::AS_JID;
 pub use sender::{Kept, ReturnSender};
 pub use spool::{Spool, SpoolError, SpooledReturn, Unsynced};

@@ -146,7 +146,7 @@ impl ReturnSender {
     /// It goes to the master with this fingerprint, or else to the minion's present master. If memory has no room
     /// either, the master gets an event that a job has no answer.
     pub fn send_unspooled(&self, master: Option<Arc<str>>, load: Value, bytes: usize) {
-        self.unspooled.send(master, load, bytes);
+        self.unspooled.send(master, as_sent(load), bytes);
     }
 
     /// Tries all returns now, because the minion has just signed in at its master.
@@ -238,7 +238,7 @@ impl ReturnSender {
             }
         };
         let jid = pending.entry.jid().to_owned();
-        match channel.request(load).await {
+        match channel.request(as_sent(load)).await {
             Ok(reply) if reply.is_nil() => {
                 debug!(jid, "the master has the return");
                 self.done(&pending.entry);
@@ -300,6 +300,16 @@ impl ReturnSender {
     fn queue(&self) -> std::sync::MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
+}
+
+/// The jid that the master is to see in place of the job's own, by which the spool knows the return.
+pub(crate) const AS_JID: &str = "as_jid";
+
+fn as_sent(mut load: Value) -> Value {
+    if let Some(jid) = load.remove(AS_JID) {
+        load.insert("jid", jid);
+    }
+    load
 }
 
 /// Starts the thread that syncs returns one after the other, except those that are acknowledged and gone before their turn.

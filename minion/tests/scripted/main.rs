@@ -16,3 +16,4 @@ mod publications;
 mod replays;
 mod returns;
 mod secrets;
+mod startup;

@@ -35,6 +35,13 @@ settings! { AREA = "Minion";
     PILLAR_MASK_OUTPUT: bool = truth("pillar_mask_output", minion("true"));
     /// Fail `pillar.get` for a key that is not there and has no default.
     PILLAR_RAISE_ON_MISSING: bool = truth("pillar_raise_on_missing", minion("false"));
+    /// States that run once at each start, with the rights of the master's jobs: `highstate`, `sls` (those of `sls_list`), `top` (those of
+    /// `top_file`).
+    STARTUP_STATES: String = text("startup_states", minion("''"));
+    /// SLS files of `startup_states: sls`.
+    SLS_LIST: Value = any("sls_list", minion("[]"));
+    /// Top file of `startup_states: top`.
+    TOP_FILE: String = text("top_file", minion("''"));
     /// `local` makes `salt-call` run without a master.
     FILE_CLIENT: String = text("file_client", minion("remote"));
     /// Tell functions to change nothing and to return what they would change.
