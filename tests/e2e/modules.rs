@@ -35,6 +35,7 @@ fn sync_modules_tells_what_changed() {
         json!([
             "alternatives",
             "archive",
+            "beacons",
             "cmd",
             "config",
             "cp",
@@ -62,6 +63,7 @@ fn sync_modules_tells_what_changed() {
             "shadow",
             "ssh",
             "state",
+            "status",
             "sys",
             "sysctl",
             "test",

@@ -1,7 +1,7 @@
 //! `brine:host/beacons`: the beacons of this minion, as `beacons.list` shows and `beacons.add` changes them.
 
 use brine_protocol::msgpack::{self, Limits};
-use brine_protocol::value::{Value, ValueExt, bytes, list, map};
+use brine_protocol::value::{Value, bytes, list, map};
 use brine_sandbox::{BeaconEdit, BeaconsOp, Caller, HostError};
 
 use super::events::decode;

@@ -22,6 +22,7 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         ("ini", Standard::Least),
         ("kmod", Standard::Least),
         ("locale", Standard::Least),
+        ("log", Standard::Least),
         ("mount", Standard::Least),
         ("pip", Standard::Least),
         ("pkg", Standard::Least),

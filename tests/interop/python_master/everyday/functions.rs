@@ -23,6 +23,7 @@ pub(super) fn check(fleet: &Fleet) {
     let standard = json!([
         "alternatives",
         "archive",
+        "beacons",
         "cmd",
         "config",
         "cp",
@@ -49,6 +50,7 @@ pub(super) fn check(fleet: &Fleet) {
         "shadow",
         "ssh",
         "state",
+        "status",
         "sys",
         "sysctl",
         "test",
