@@ -88,7 +88,7 @@ fn what_a_beacon_does_wrong_is_its_own_and_is_said_once() {
         "Unable to start large beacon, ",
         "Unable to start trap beacon, ",
         "Unable to start fail beacon, it fails as told",
-        "Unable to start state beacon, its state has 1048576 bytes, more than 65536",
+        "Unable to start state beacon, its state has 100000 bytes, more than 65536",
         "Beacon refused configuration invalid, not running.",
         "Unable to process beacon unknown: there is no module",
         "Unable to process beacon no_beacon: the module test is no beacon",

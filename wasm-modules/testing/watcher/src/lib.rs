@@ -37,10 +37,10 @@ impl exports::beacons::Guest for Module {
             },
             Some("trap") => panic!("as told"),
             Some("fail") => Err("it fails as told".into()),
-            // 100 MiB: as one, then as many.
+            // 100 MiB at once, and more events than one look may have.
             Some("large") => Ok(Reading::events(vec![Value::dict([("x", "x".repeat(100 * MIB).into())])])),
-            Some("many") => Ok(Reading::events(vec![Value::dict([("x", "x".repeat(1000).into())]); 100_000])),
-            Some("state") => Ok(Reading { state: Some(vec![0; MIB]), ..Reading::events(Vec::new()) }),
+            Some("many") => Ok(Reading::events(vec![Value::dict([("x", "x".repeat(1000).into())]); 3_000])),
+            Some("state") => Ok(Reading { state: Some(vec![0; 100_000]), ..Reading::events(Vec::new()) }),
             Some("tag") => {
                 let tags = ["ok", "../../../job/20260101000000000000/ret/web1", "a\nb"];
                 let events = tags.map(|tag| Value::dict([("tag", tag.into()), ("id", "another".into())]));
