@@ -33,6 +33,8 @@ fn sync_modules_tells_what_changed() {
     assert_eq!(
         modules,
         json!([
+            "alias",
+            "aliases",
             "alternatives",
             "archive",
             "beacons",
@@ -43,6 +45,7 @@ fn sync_modules_tells_what_changed() {
             "debconf",
             "dig",
             "disk",
+            "environ",
             "file",
             "git",
             "grains",
@@ -50,6 +53,7 @@ fn sync_modules_tells_what_changed() {
             "hello",
             "hosts",
             "ini",
+            "iptables",
             "kmod",
             "locale",
             "mine",

@@ -101,6 +101,8 @@ fn the_owner_sees_what_each_module_may_do() {
     }
     let list = master.json("web1", &["sandbox.list"]);
     for module in [
+        "alias",
+        "aliases",
         "alternatives",
         "archive",
         "beacons",
@@ -112,6 +114,7 @@ fn the_owner_sees_what_each_module_may_do() {
         "dig",
         "disk",
         "diskusage",
+        "environ",
         "file",
         "git",
         "grains",
@@ -119,6 +122,7 @@ fn the_owner_sees_what_each_module_may_do() {
         "host",
         "hosts",
         "ini",
+        "iptables",
         "kmod",
         "load",
         "locale",

@@ -13,6 +13,7 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         ("git", Standard::Least),
         ("pip", Standard::Least),
         ("pkg", Standard::Least),
+        ("saltutil", Standard::Least),
         ("ssh", Standard::Least),
         ("ssh_auth", Standard::Least),
         ("state", Standard::All),

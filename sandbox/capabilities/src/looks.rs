@@ -7,7 +7,9 @@
 //! - `*` and `?` stand for characters other than `/` and `=`. A word that begins with one of them stands for no option:
 //!   nothing that begins with `-`, unless `--` stands before it.
 //! - `**` in a word stands for any characters: `/**` is an absolute path.
-//! - `**` as the last word stands for any further arguments, options too. Looks of standard modules have it after `--` alone.
+//! - `**` as the last word stands for any further arguments, options too. Looks of standard modules have it after `--`, or
+//!   with what it does not stand for.
+//! - `!WORD` before that last `**`: no further argument may be like WORD. `iptables -C * !--modp** **` takes any option but these.
 
 use std::fmt;
 
@@ -55,6 +57,22 @@ const STANDARD: &[(&str, &[&str])] = &[
             "/usr/bin/dig +short * * @*",
             "/usr/bin/dig +short -x *",
             "/usr/bin/dig +short -x * @*",
+        ],
+    ),
+    (
+        "iptables",
+        &[
+            "/usr/sbin/iptables --help",
+            "/usr/sbin/iptables --version",
+            // `--modprobe`, which may be cut short, and `-M` name a program that runs.
+            "/usr/sbin/iptables -t * -C * !-*M** !--m !--m=** !--mo !--mo=** !--mod !--mod=** !--modp** **",
+            "/usr/sbin/iptables-save",
+            "/usr/sbin/iptables-save -t *",
+            "/usr/sbin/ip6tables --help",
+            "/usr/sbin/ip6tables --version",
+            "/usr/sbin/ip6tables -t * -C * !-*M** !--m !--m=** !--mo !--mo=** !--mod !--mod=** !--modp** **",
+            "/usr/sbin/ip6tables-save",
+            "/usr/sbin/ip6tables-save -t *",
         ],
     ),
     ("kmod", &["/usr/sbin/lsmod"]),
@@ -145,6 +163,8 @@ pub struct Look {
     arguments: Vec<String>,
     /// Whether any further arguments may follow.
     open: bool,
+    /// What none of them may be like.
+    never: Vec<String>,
 }
 
 impl Look {
@@ -172,10 +192,14 @@ impl Look {
             return Err("names no one program: * and ? are for arguments");
         }
         let open = words.last() == Some(&"**");
+        let mut never = Vec::new();
         if open {
             words.pop();
+            let kept = words.iter().rposition(|word| !word.starts_with('!')).map_or(0, |at| at + 1);
+            never = words.split_off(kept).into_iter().map(|word| word[1..].to_owned()).collect();
         }
-        Ok(Self { program: program.to_owned(), arguments: words.into_iter().map(str::to_owned).collect(), open })
+        let arguments = words.into_iter().map(str::to_owned).collect();
+        Ok(Self { program: program.to_owned(), arguments, open, never })
     }
 
     /// Returns the program: an absolute path.
@@ -196,7 +220,13 @@ impl Look {
         let options_end = self.arguments.iter().position(|word| word == "--").unwrap_or(usize::MAX);
         let matches =
             |(at, (pattern, argument)): (usize, (&String, &String))| stands_for(pattern, argument, at > options_end);
-        same && enough && self.arguments.iter().zip(arguments).enumerate().all(matches)
+        let further = arguments.get(self.arguments.len()..).unwrap_or_default();
+        let is_refused = |argument: &String| {
+            // What is too long to be compared is not known to be harmless.
+            argument.len() > MAX_NAME || self.never.iter().any(|pattern| glob(pattern, argument))
+        };
+        let harmless = self.never.is_empty() || !further.iter().any(is_refused);
+        same && enough && harmless && self.arguments.iter().zip(arguments).enumerate().all(matches)
     }
 }
 
@@ -218,6 +248,9 @@ impl fmt::Display for Look {
         f.write_str(&self.program)?;
         for argument in &self.arguments {
             write!(f, " {argument}")?;
+        }
+        for word in &self.never {
+            write!(f, " !{word}")?;
         }
         if self.open { f.write_str(" **") } else { Ok(()) }
     }
@@ -242,7 +275,12 @@ mod tests {
 
     #[test]
     fn a_command_line_looks_word_by_word() {
-        let list = ["/usr/bin/systemctl is-active *", "/usr/bin/dpkg-query **", "/opt/x -f /**.conf **"];
+        let list = [
+            "/usr/bin/systemctl is-active *",
+            "/usr/bin/dpkg-query **",
+            "/opt/x -f /**.conf **",
+            "/opt/y -C * !--run** !!** **",
+        ];
         let systemctl = Some("/usr/bin/systemctl".to_owned());
         for (argv, expect) in [
             ("/usr/bin/systemctl is-active nginx", &systemctl),
@@ -262,6 +300,10 @@ mod tests {
             ("/opt/x -f /etc/a.conf more", &Some("/opt/x".to_owned())),
             ("/opt/x -f /etc/a.txt", &None),
             ("/opt/x", &None),
+            ("/opt/y -C a -b /c", &Some("/opt/y".to_owned())),
+            ("/opt/y -C a -b --run=/x/y", &None),
+            ("/opt/y -C --run", &None),
+            ("/opt/y -C a !x", &None),
         ] {
             assert_eq!(&looks(&list, argv), expect, "{argv}");
         }
@@ -297,6 +339,15 @@ mod tests {
             ("git", &["/usr/bin/git", "ls-remote", "--", "https://git.example/a.git?b=c"]),
             ("git", &["/usr/bin/git", "config", "--global", "--get-all", "--", "url.https://.insteadOf"]),
             ("user", &["test", "-d", "/home/a=b/c"]),
+            (
+                "iptables",
+                &["iptables", "-t", "nat", "-C", "INPUT", "!", "-s", "10.0.0.0/8", "-j", "MARK", "--mode", "x"],
+            ),
+            (
+                "iptables",
+                &["ip6tables", "-t", "filter", "-C", "INPUT", "--monthdays", "1", "-m", "comment", "--comment", "a M"],
+            ),
+            ("iptables", &["iptables-save", "-t", "filter"]),
             ("pkg", &["dpkg-query", "--showformat", "${Package}=${Version}\n", "-W"]),
             ("pkg", &["dpkg-query", "--showformat", "x", "--show", "--", "a", "-b"]),
             ("pkg", &["dpkg-deb", "--field", "/tmp/a=b.deb", "Package", "Version", "Architecture"]),
@@ -323,6 +374,16 @@ mod tests {
             ("git", &["/usr/bin/git", "config", "--global", "--get-all", "--unset-all", "a.b"]),
             ("git", &["/usr/bin/git", "-c", "alias.x=!touch /tmp/x", "ls-remote", "--", "origin"]),
             ("user", &["test", "-d", "relative"]),
+            // A program that loads modules; cut short, in one word, after other options.
+            ("iptables", &["iptables", "-t", "filter", "-C", "INPUT", "-j", "DROP", "--modprobe=/tmp/x"]),
+            ("iptables", &["iptables", "-t", "filter", "-C", "INPUT", "--modp", "/tmp/x"]),
+            ("iptables", &["iptables", "-t", "filter", "-C", "INPUT", "--mod=/tmp/x"]),
+            ("iptables", &["iptables", "-t", "filter", "-C", "INPUT", "-M", "/tmp/x"]),
+            ("iptables", &["iptables", "-t", "filter", "-C", "INPUT", "-nvM/tmp/x"]),
+            ("iptables", &["iptables", "-t", "filter", "-C", "--modprobe=/tmp/x"]),
+            ("iptables", &["iptables", "-t", "filter", "-A", "INPUT", "-j", "DROP"]),
+            ("iptables", &["iptables-save", "-f", "/etc/passwd"]),
+            ("iptables", &["iptables-save", "-t", "-f"]),
             ("pkg", &["dpkg", "--compare-versions", "--command-fd=0", "lt", "1"]),
             ("pkg", &["dpkg-query", "--admindir=/srv/x", "-W"]),
             ("pkg", &["dpkg-query", "--showformat", "x", "--load-avail", "--show", "--", "a"]),
@@ -346,7 +407,7 @@ mod tests {
         }
         for (module, looks) in STANDARD {
             for look in looks.iter().filter(|look| look.ends_with(" **")) {
-                assert!(look.contains(" -- "), "{module}: {look} takes any option");
+                assert!(look.contains(" -- ") || look.contains(" !-"), "{module}: {look} takes any option");
             }
         }
     }

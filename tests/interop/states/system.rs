@@ -55,6 +55,40 @@ case "$*" in
 *) exit 9 ;;
 esac
 END
+rm -f /usr/sbin/iptables /usr/sbin/iptables-save
+program /usr/sbin/iptables << 'END'
+#!/bin/sh
+case "$*" in *--help*) echo '--wait --check'; exit ;; *--version*) echo 'iptables v1.8.9 (own)'; exit ;; esac
+[ "$1" != --wait ] || shift
+[ "$1" = -t ] && [ "$2" = filter ] || { echo "no table $2" >&2; exit 3; }
+what=$3 chain=$4
+shift 4
+grep -q "^:$chain " /run/chains || [ "$what" = -N ] || { echo "iptables: No chain $chain" >&2; exit 1; }
+new=/run/rules.new
+case $what in
+-C) grep -qxF -e "-A $chain $*" /run/rules ;;
+-A) echo "-A $chain $*" >> /run/rules ;;
+-I) shift; { echo "-A $chain $*"; cat /run/rules; } > $new; mv $new /run/rules ;;
+-D) grep -vxF -e "-A $chain $*" /run/rules > $new; mv $new /run/rules ;;
+-F) grep -v "^-A $chain " /run/rules > $new; mv $new /run/rules ;;
+-N) echo ":$chain - [0:0]" >> /run/chains ;;
+-X) sed -i "/^:$chain /d" /run/chains ;;
+-P) sed -i "s/^:$chain .*/:$chain $1 [0:0]/" /run/chains ;;
+esac
+END
+program /usr/sbin/iptables-save << 'END'
+#!/bin/sh
+echo '*filter'
+cat /run/chains /run/rules
+echo COMMIT
+END
+printf ':INPUT ACCEPT [1:2]\n:OUTPUT ACCEPT [0:0]\n:OLD - [0:0]\n' > /run/chains
+printf -- '-A OLD -j RETURN\n-A INPUT --source 192.0.2.0/24 --jump DROP\n' > /run/rules
+program /usr/bin/newaliases << 'END'
+#!/bin/sh
+echo made >> /run/newaliases
+END
+printf '# mail\nroot: me # why\npostmaster:    root\nx: a\nx: b\nlist: :include:/etc/l' > /etc/aliases; chmod 600 /etc/aliases
 rm -f /usr/bin/timedatectl /etc/modules /etc/modules-load.d/*
 printf 'C\nC.utf8\nPOSIX\n' > /run/locales
 mkdir -p /usr/share/i18n /etc/default /usr/share/zoneinfo/Etc /usr/share/zoneinfo/Europe /etc/modules-load.d
@@ -104,6 +138,29 @@ loaded: {kmod.present: [{name: loop}]}
 unknown: {kmod.present: [{name: nothing}]}
 in use: {kmod.absent: [{name: nf_nat}]}
 not loaded: {kmod.absent: [{name: nothing}]}
+mail there: {alias.present: [{name: postmaster}, {target: root}]}
+mail for root: {alias.present: [{name: root}, {target: [you, they]}]}
+mail twice: {alias.present: [{name: x}, {target: c}]}
+mail new: {alias.present: [{name: new}, {target: n@example}]}
+mail gone: {alias.absent: [{name: list}]}
+no mail: {alias.absent: [{name: nothing}]}
+chain: {iptables.chain_present: [{name: OWN}]}
+chain there: {iptables.chain_present: [{name: OLD}]}
+chain gone: {iptables.chain_absent: [{name: OLD}]}
+rule: {iptables.append: [{chain: INPUT}, {jump: ACCEPT}, {match: state}, {connstate: NEW}, {dport: 22}, {proto: tcp}, {sport: '1025:65535'}, {save: true}]}
+rule there: {iptables.append: [{chain: INPUT}, {source: 192.0.2.0/24}, {jump: DROP}]}
+first rule: {iptables.insert: [{position: 1}, {chain: INPUT}, {jump: LOG}, {log-prefix: in}, {proto: tcp}, {dports: [80, 443]}, {source: '!10.0.0.0/8'}]}
+rule of no chain: {iptables.append: [{chain: NOTHING}, {jump: ACCEPT}]}
+no rule: {iptables.delete: [{chain: INPUT}, {source: 198.51.100.0/24}, {jump: DROP}]}
+policy: {iptables.set_policy: [{chain: INPUT}, {policy: DROP}, {save: /etc/iptables/own}]}
+policy there: {iptables.set_policy: [{chain: OUTPUT}, {policy: ACCEPT}]}
+rules: {test.succeed_without_changes: [{name: "{{ salt['iptables.get_rules']() | length }} {{ salt['iptables.build_rule'](chain='INPUT', jump='DROP') }}"}]}
+sync all: {saltutil.sync_all: [{refresh: true}]}
+sync modules: {saltutil.sync_modules: []}
+sync states: {saltutil.sync_states: [{saltenv: base}]}
+sync nothing: {saltutil.sync_outputters: [{nope: 1}]}
+no variable there: {environ.setenv: [{name: BRINE_NOT_THERE}, {value: false}, {false_unsets: true}]}
+wrong variable: {environ.setenv: [{name: BRINE_NOT_THERE}, {value: [1]}]}
 found: {test.succeed_without_changes: [{name: "{{ salt['dig.A']('www.example') | join(' ') }}"}]}
 not found: {test.succeed_without_changes: [{name: "none {{ salt['dig.AAAA']('other.example') | length }}"}]}
 "#;
@@ -120,12 +177,15 @@ zone: {timezone.system: [{name: Etc/UTC}, {utc: false}]}
 module: {kmod.absent: [{name: dummy}]}
 at the start: {kmod.absent: [{name: bonding}, {persist: true}]}
 again: {kmod.present: [{name: bonding}, {persist: true}]}
+rule: {iptables.delete: [{chain: INPUT}, {source: 192.0.2.0/24}, {jump: DROP}, {save: true}]}
+flushed: {iptables.flush: [{chain: OUTPUT}]}
+own chain: {iptables.chain_absent: [{name: OWN}]}
 "#;
 
 /// Prints what is there then.
 pub(super) const THERE: &str = "cd /etc; for file in /var/spool/cron/crontabs/* locale.gen* default/locale* default/rcS* timezone modules \
                                 modules.bak modules-load.d/*; do [ ! -f $file ] || { stat -c '%n %a %U' $file; cat $file; }; done; \
-                                readlink localtime; cat /run/mods /run/locales";
+                                readlink localtime; stat -c %a aliases; cat aliases iptables/* /run/mods /run/locales /run/newaliases /run/chains /run/rules";
 
 /// Applies the states of alternatives by Brine alone: Salt has them in an extension since 3008.
 pub(super) fn alternatives(side: &Side) {

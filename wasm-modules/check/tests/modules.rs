@@ -8,7 +8,9 @@ use wit_parser::{Function, Resolve, TypeDefKind, WorldItem, WorldKey};
 
 /// Every standard module with its permitted imports and its largest size. An import is a request for rights, so a new
 /// one is a decision, made here and in the sandbox's policy. Each module is read, compiled and mapped on every minion.
-const STANDARD: [(&str, &[&str], usize); 47] = [
+const STANDARD: [(&str, &[&str], usize); 51] = [
+    ("alias", &["brine:host/changes", "brine:host/job", "brine:host/log", "brine:host/process"], 140_000),
+    ("aliases", &["brine:host/changes", "brine:host/log", "brine:host/process"], 140_000),
     (
         "alternatives",
         &["brine:host/changes", "brine:host/grains", "brine:host/job", "brine:host/log", "brine:host/process"],
@@ -79,6 +81,7 @@ const STANDARD: [(&str, &[&str], usize); 47] = [
     ("disk", &["brine:host/disks", "brine:host/log"], 60_000),
     // With the tables of Unicode, for expressions.
     ("diskusage", &["brine:host/disks", "brine:host/log"], 1_450_000),
+    ("environ", &["brine:host/job", "brine:host/log"], 60_000),
     (
         "file",
         &[
@@ -109,6 +112,11 @@ const STANDARD: [(&str, &[&str], usize); 47] = [
     ("host", &["brine:host/changes", "brine:host/job", "brine:host/log"], 160_000),
     ("hosts", &["brine:host/changes", "brine:host/log"], 150_000),
     ("ini", &["brine:host/changes", "brine:host/job", "brine:host/log"], 200_000),
+    (
+        "iptables",
+        &["brine:host/changes", "brine:host/grains", "brine:host/job", "brine:host/log", "brine:host/process"],
+        240_000,
+    ),
     (
         "kmod",
         &["brine:host/changes", "brine:host/grains", "brine:host/job", "brine:host/log", "brine:host/process"],
@@ -168,7 +176,11 @@ const STANDARD: [(&str, &[&str], usize); 47] = [
     ),
     ("pkgrepo", &["brine:host/changes", "brine:host/functions", "brine:host/job", "brine:host/log"], 210_000),
     ("ps", &["brine:host/kernel", "brine:host/log"], 100_000),
-    ("saltutil", &["brine:host/jobs", "brine:host/log", "brine:host/modules"], 95_000),
+    (
+        "saltutil",
+        &["brine:host/files", "brine:host/job", "brine:host/jobs", "brine:host/log", "brine:host/modules"],
+        170_000,
+    ),
     ("sandbox", &["brine:host/log", "brine:host/policy"], 51_000),
     (
         "service",

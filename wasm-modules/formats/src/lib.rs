@@ -13,3 +13,4 @@ pub mod hosts;
 pub mod key_file;
 pub mod keyscan;
 pub mod known_hosts;
+pub mod mail_aliases;

@@ -1,6 +1,8 @@
 //! The module `saltutil`: control of the minion itself, its modules and its jobs. The functions and their documentation
 //! are in `wit/world.wit`.
 
+#![cfg_attr(not(target_family = "wasm"), allow(dead_code))]
+
 wit_bindgen::generate!({
     world: "saltutil",
     path: "wit",
@@ -8,10 +10,15 @@ wit_bindgen::generate!({
         "brine:host/types@1.0.0": brine_guest::host::types,
         "brine:host/modules@1.0.0": brine_guest::host::modules,
         "brine:host/jobs@1.0.0": brine_guest::host::jobs,
+        "brine:host/job@1.0.0": brine_guest::host::job,
+        "brine:host/files@1.0.0": brine_guest::host::files,
+        "brine:host/state-types@1.0.0": brine_guest::host::state_types,
     },
+    generate_all,
 });
 
 mod shapes;
+mod states;
 
 use brine_guest::host::{jobs, log, modules};
 use brine_guest::{Value, fnmatch};
@@ -186,4 +193,5 @@ fn end_all(signal: u8) -> Result<Vec<String>, String> {
     Ok(jids.map(|jid| end(jid, signal)).filter(|ended| !ended.is_empty()).collect())
 }
 
+#[cfg(target_family = "wasm")]
 export!(Module);

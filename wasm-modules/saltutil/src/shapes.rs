@@ -82,6 +82,11 @@ pub(crate) fn sync_all(modules: Vec<String>) -> Vec<(String, Vec<String>)> {
     KINDS.iter().copied().zip(KINDS.map(changed)).map(|(kind, names)| (kind.into(), names)).collect()
 }
 
+/// Whether Salt syncs modules of this kind.
+pub(crate) fn is_kind(kind: &str) -> bool {
+    KINDS.contains(&kind) || matches!(kind, "pillar" | "tops" | "wrapper")
+}
+
 /// The running jobs.
 pub(crate) fn jobs(running: &Data) -> Result<Vec<Value>, String> {
     match running.value()? {

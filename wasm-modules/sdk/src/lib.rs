@@ -5,7 +5,7 @@
 //! - [`fs`], [`path`] files · [`changes`] changes of files · [`diff`] differences of texts · [`fnmatch`] globs
 //! - `hash` hashes by name, a feature
 //! - [`keywords`] arguments by name
-//! - [`program`] programs of the host
+//! - [`program`] programs of the host · [`words`] the words of a line
 //! - [`beacons`] configurations and answers of beacons
 //! - [`states`] results of states · [`url`] URLs in sentences
 //! - `template` Salt's templates, `wire` the renderer's values: the feature `render`
@@ -42,6 +42,7 @@ pub mod url;
 mod value;
 #[cfg(feature = "render")]
 pub mod wire;
+pub mod words;
 
 pub use bindings::brine::host;
 pub use bindings::wasi;

@@ -10,6 +10,7 @@ mod serialize;
 mod text;
 mod time;
 mod words;
+mod wrap;
 
 use std::rc::Rc;
 
@@ -31,10 +32,11 @@ enum Family {
     Text,
     Time,
     Words,
+    Wrap,
 }
 
 fn family(name: &str) -> Option<Family> {
-    let families: [(&[&str], Family); 9] = [
+    let families: [(&[&str], Family); 10] = [
         (&serialize::NAMES, Family::Serialize),
         (&text::NAMES, Family::Text),
         (&items::NAMES, Family::Items),
@@ -44,6 +46,7 @@ fn family(name: &str) -> Option<Family> {
         (&hash::NAMES, Family::Hash),
         (&time::NAMES, Family::Time),
         (&words::NAMES, Family::Words),
+        (&wrap::NAMES, Family::Wrap),
     ];
     let found = families.into_iter().find(|(names, _)| names.contains(&name)).map(|(_, family)| family);
     found.or_else(|| combine::NAMES.into_iter().find(|known| *known == name).map(Family::Combine))
@@ -77,6 +80,7 @@ pub(super) fn apply(
         Some(Family::Text) => text::apply(interp, name, value, &passed),
         Some(Family::Time) => time::apply(interp, value, &passed),
         Some(Family::Words) => words::apply(interp, name, value, &passed),
+        Some(Family::Wrap) => wrap::apply(interp, value, &passed),
         None => Err(match absent(name) {
             Some(why) => JinjaError::template(format!("the filter '{name}' is not offered: {why}")),
             None => JinjaError::template(format!("No filter named '{name}' found.")),

@@ -12,7 +12,7 @@ pub(super) const NAMES: [&str; 5] =
     ["to_camelcase", "to_snake_case", "check_whitelist_blacklist", "filesizeformat", "xmlattr"];
 
 /// Filters that Salt has and that are not here, with why.
-pub(super) const ABSENT: [(&str, &str); 13] = [
+pub(super) const ABSENT: [(&str, &str); 12] = [
     ("dns_check", "templates ask no network"),
     ("http_query", "templates ask no network"),
     ("file_hashsum", "templates read no files of the host"),
@@ -24,7 +24,6 @@ pub(super) const ABSENT: [(&str, &str); 13] = [
     ("get_uid", "templates read no users of the host"),
     ("json_query", "JMESPath is not there"),
     ("urlize", "links are not made"),
-    ("wordwrap", "text is not wrapped"),
     ("xml", "XML is not written"),
 ];
 

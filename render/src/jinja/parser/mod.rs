@@ -19,8 +19,9 @@ const MAX_NESTING: usize = 60;
 
 /// Parses a template. `file` is its path for messages.
 pub(super) fn parse(source: &str, file: Option<Name>, settings: &Settings) -> Res<Rc<Template>> {
-    let source = lexer::normalize(source, settings);
-    let tokens = lexer::tokenize(&source, settings)?;
+    let tokens = lexer::tokenize(&lexer::normalize(source, settings), settings)?;
+    // As it was: an error shows its lines, and an empty one at the end too.
+    let source = source.to_owned();
     let size = source.len() * 2 + tokens.len() * 200;
     let mut parser = Parser {
         tokens,

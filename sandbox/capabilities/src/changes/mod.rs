@@ -10,6 +10,8 @@ use crate::prelude::*;
 
 pub(crate) const DECLARATION: Declaration = Declaration {
     standard: &[
+        ("alias", Standard::Least),
+        ("aliases", Standard::Least),
         ("alternatives", Standard::Least),
         ("archive", Standard::Least),
         ("cmd", Standard::Least),
@@ -20,6 +22,7 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         ("host", Standard::Least),
         ("hosts", Standard::Least),
         ("ini", Standard::Least),
+        ("iptables", Standard::Least),
         ("kmod", Standard::Least),
         ("locale", Standard::Least),
         ("log", Standard::Least),

@@ -8,6 +8,8 @@ use crate::prelude::*;
 
 pub(crate) const DECLARATION: Declaration = Declaration {
     standard: &[
+        ("alias", Standard::Least),
+        ("aliases", Standard::Least),
         ("alternatives", Standard::Least),
         ("archive", Standard::Least),
         ("cmd", Standard::Least),
@@ -16,6 +18,7 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         ("dig", Standard::Least),
         ("git", Standard::Least),
         ("group", Standard::Least),
+        ("iptables", Standard::Least),
         ("kmod", Standard::Least),
         ("locale", Standard::Least),
         ("mount", Standard::Least),

@@ -21,6 +21,8 @@ pub(super) fn check(fleet: &Fleet) {
     ];
     let [modules, functions, argspec, version, docs, refused, wrong] = calls(master, &made).try_into().expect("seven");
     let standard = json!([
+        "alias",
+        "aliases",
         "alternatives",
         "archive",
         "beacons",
@@ -31,12 +33,14 @@ pub(super) fn check(fleet: &Fleet) {
         "debconf",
         "dig",
         "disk",
+        "environ",
         "file",
         "git",
         "grains",
         "group",
         "hosts",
         "ini",
+        "iptables",
         "kmod",
         "locale",
         "mine",
