@@ -7,7 +7,8 @@ use brine_tests::salt::{Kind, Master, Minion};
 use serde_json::{Value, json};
 
 /// The owner's line for the module of these tests.
-const GRANTED: &str = "sandbox: {modules: {watcher.beacons: {pillar: [role], limits: {wall: 1s}}, runs: {states: any, pillar: any}}}\n";
+const GRANTED: &str =
+    "sandbox: {modules: {watcher.beacons: {pillar: [role], limits: {wall: 1s}}, runs: {states: any, pillar: any}}}\n";
 
 fn pair(config: &str, pillar: &str) -> (Master, Minion, Events) {
     let mut master = Master::prepare(Kind::Brine, "pillar_roots: {base: [../srv/pillar]}");
@@ -60,7 +61,8 @@ fn what_a_beacon_does_wrong_is_its_own_and_is_said_once() {
         ("scalar", "5"),
     ];
     let odd: String = odd.iter().map(|(name, said)| format!("  {name}: {said}\n")).collect();
-    let (master, minion, events) = pair(&format!("beacons:\n{odd}  watcher: [{{do: count}}]\n"), "role: web\nsecret: x\n");
+    let (master, minion, events) =
+        pair(&format!("beacons:\n{odd}  watcher: [{{do: count}}]\n"), "role: web\nsecret: x\n");
     wait_looks(&events, "watcher", 1);
     // Each look knows of the one before, though each has an instance of its own.
     let looks = |data: &Value| data["looks"].as_u64().unwrap_or_default();
@@ -121,7 +123,8 @@ fn beacons_change_with_the_pillar_and_by_jobs() {
     // What the pillar says is the master's.
     let refused = master.json("web1", &["beacons.delete", "ours"]);
     assert_eq!(refused["comment"], json!("Cannot delete beacon item ours, it is configured in pillar."));
-    std::fs::write(master.path("srv/pillar/a.sls"), "beacons: {other: [{beacon_module: watcher}]}\n").expect("our own folder");
+    std::fs::write(master.path("srv/pillar/a.sls"), "beacons: {other: [{beacon_module: watcher}]}\n")
+        .expect("our own folder");
     master.json("web1", &["saltutil.refresh_pillar"]);
     wait_looks(&events, "other", 1);
     let then = events.count(&tag("ours"));
@@ -154,8 +157,9 @@ fn beacons_change_with_the_pillar_and_by_jobs() {
 
 #[test]
 fn a_thousand_beacons_are_as_many_as_there_may_be() {
-    let many: String =
-        (0..1010).map(|n| format!("  b{n:04}: [{{beacon_module: memusage}}, {{percent: 0}}, {{interval: 1800}}]\n")).collect();
+    let many: String = (0..1010)
+        .map(|n| format!("  b{n:04}: [{{beacon_module: memusage}}, {{percent: 0}}, {{interval: 1800}}]\n"))
+        .collect();
     // In the order of the configuration, the last ones are too many.
     let (master, minion, events) = pair(&format!("beacons:\n  watcher: [{{do: count}}]\n{many}"), "x: 1\n");
     wait_looks(&events, "watcher", 2);

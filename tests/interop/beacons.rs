@@ -10,7 +10,11 @@ use serde_json::{Value, json};
 
 /// A beacon: its name, its configuration, and the paths of values that move (`a.b`); `*` is all of them.
 const ROWS: [(&str, &str, &[&str]); 17] = [
-    ("load", "[{averages: {1m: [1000.0, 2000.0], 5m: [0.0, 1.5], 15m: [0.1, 1.0]}}, {emitatstartup: true}, {onchangeonly: false}]", &["1m", "5m", "15m"]),
+    (
+        "load",
+        "[{averages: {1m: [1000.0, 2000.0], 5m: [0.0, 1.5], 15m: [0.1, 1.0]}}, {emitatstartup: true}, {onchangeonly: false}]",
+        &["1m", "5m", "15m"],
+    ),
     ("memusage", "[{percent: 0%}]", &["memusage"]),
     ("memory", "[{beacon_module: memusage}, {percent: 0.5}, {interval: 1}]", &["memusage"]),
     ("swapusage", "[{percent: 0%}]", &["swapusage"]),
@@ -19,12 +23,42 @@ const ROWS: [(&str, &str, &[&str]); 17] = [
     ("ps", "[{processes: {salt-master: running, no-such-process: stopped}}]", &[]),
     ("stopped", "[{beacon_module: ps}, {processes: {no-such-process: stopped}}]", &[]),
     ("neither", "[{beacon_module: ps}, {processes: {no-such-process: what}}]", &[]),
-    ("network_info", "[{interfaces: {lo: {type: greater, bytes_recv: -1, errin: 100}}}]", &["network_info.bytes_sent", "network_info.bytes_recv", "network_info.packets_sent", "network_info.packets_recv"]),
-    ("errors", "[{beacon_module: network_info}, {interfaces: {lo: {type: equal, errin: 0}}}]", &["network_info.bytes_sent", "network_info.bytes_recv", "network_info.packets_sent", "network_info.packets_recv"]),
+    (
+        "network_info",
+        "[{interfaces: {lo: {type: greater, bytes_recv: -1, errin: 100}}}]",
+        &[
+            "network_info.bytes_sent",
+            "network_info.bytes_recv",
+            "network_info.packets_sent",
+            "network_info.packets_recv",
+        ],
+    ),
+    (
+        "errors",
+        "[{beacon_module: network_info}, {interfaces: {lo: {type: equal, errin: 0}}}]",
+        &[
+            "network_info.bytes_sent",
+            "network_info.bytes_recv",
+            "network_info.packets_sent",
+            "network_info.packets_recv",
+        ],
+    ),
     ("service", "[{services: {no-such-service: {}}}]", &[]),
-    ("unclean", "[{beacon_module: service}, {services: {no-such-unclean: {onchangeonly: true, uncleanshutdown: PIDFILE}}}]", &[]),
-    ("delayed", "[{beacon_module: service}, {services: {no-such-other: {onchangeonly: true, delay: 1, is_running_state: false}}}]", &[]),
-    ("status", "[{time: [all]}, {loadavg: [1-min]}, {meminfo: [MemTotal]}, {cpustats: [all]}, {vmstats: [nr_free_pages, nothing]}]", &["data.time", "data.loadavg", "data.cpustats"]),
+    (
+        "unclean",
+        "[{beacon_module: service}, {services: {no-such-unclean: {onchangeonly: true, uncleanshutdown: PIDFILE}}}]",
+        &[],
+    ),
+    (
+        "delayed",
+        "[{beacon_module: service}, {services: {no-such-other: {onchangeonly: true, delay: 1, is_running_state: false}}}]",
+        &[],
+    ),
+    (
+        "status",
+        "[{time: [all]}, {loadavg: [1-min]}, {meminfo: [MemTotal]}, {cpustats: [all]}, {vmstats: [nr_free_pages, nothing]}]",
+        &["data.time", "data.loadavg", "data.cpustats"],
+    ),
     ("log", "[{file: LOGFILE}, {tags: {goodbye/world: {regex: '.*good-bye.*'}, broken: {regex: '('}}}]", &[]),
     ("once", "[{beacon_module: ps}, {run_once: true}, {processes: {no-such-process: stopped}}]", &[]),
 ];

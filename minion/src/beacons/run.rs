@@ -55,7 +55,11 @@ enum Looked {
     /// The beacon cannot look: said already.
     Not(Option<(Sha256Hex, bool)>),
     Failed(Option<(Sha256Hex, bool)>),
-    Saw { judged: (Sha256Hex, bool), state: Option<Vec<u8>>, told: bool },
+    Saw {
+        judged: (Sha256Hex, bool),
+        state: Option<Vec<u8>>,
+        told: bool,
+    },
 }
 
 impl Runner {

@@ -42,10 +42,7 @@ impl Perform<BeaconsOp> for MinionBroker {
                 let saved = self.beacons.save().await;
                 let written = saved.inspect_err(|why| tracing::warn!("beacons cannot be saved: {why}")).is_ok();
                 let path = self.beacons.saved_in();
-                Ok(map([
-                    ("path", Value::from(path.to_string_lossy().into_owned())),
-                    ("written", Value::from(written)),
-                ]))
+                Ok(map([("path", Value::from(path.to_string_lossy().into_owned())), ("written", Value::from(written))]))
             }
         }
     }

@@ -23,7 +23,8 @@ pub use messages::{
 
 pub use brine_capabilities::ops::*;
 pub use brine_capabilities::{
-    BeaconEdit, Change, Chunk, Content, DirectGrants, Directory, HttpRequest, ListKind, NetworkRule, Owner, ProcessRun, hosts,
+    BeaconEdit, Change, Chunk, Content, DirectGrants, Directory, HttpRequest, ListKind, NetworkRule, Owner, ProcessRun,
+    hosts,
 };
 pub use serde_bytes::ByteBuf;
 

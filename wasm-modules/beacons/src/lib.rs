@@ -137,7 +137,10 @@ fn turn(name: String, on: bool) -> Result<Data, String> {
     }
     if is_dry_run() {
         // Salt has these two sentences.
-        return said(true, if on { format!("Beacon {name} would be enabled.") } else { "Beacons would be disabled.".into() });
+        return said(
+            true,
+            if on { format!("Beacon {name} would be enabled.") } else { "Beacons would be disabled.".into() },
+        );
     }
     if configured()?.get(&name).is_none() {
         return said(false, format!("Beacon {name} is not currently configured."));

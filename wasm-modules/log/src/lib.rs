@@ -110,7 +110,8 @@ mod tests {
     #[test]
     fn lines_are_matched_from_their_start() {
         let tag = |expression: &'static str| Value::dict([("regex", expression.into())]);
-        let tags = Value::dict([("bye", tag(".*good-bye.*")), ("start", tag("kernel")), ("odd", tag("(")), ("none", tag(""))]);
+        let tags =
+            Value::dict([("bye", tag(".*good-bye.*")), ("start", tag("kernel")), ("odd", tag("(")), ("none", tag(""))]);
         let mut events = Vec::new();
         let expressions = expressions(&Value::dict([("tags", tags)]), &mut events);
         assert_eq!(events, [event("odd", "no", "", "bad regex")]);

@@ -47,7 +47,8 @@ fn judge(config: &Value) -> Result<(), String> {
         let Value::Dict(wanted) = wanted else {
             return Err("Configuration for network_info beacon must be a list of dictionaries.".into());
         };
-        let known = |key: &Value| key.text().is_some_and(|key| key == "type" || COUNTERS.iter().any(|(k, _)| *k == key));
+        let known =
+            |key: &Value| key.text().is_some_and(|key| key == "type" || COUNTERS.iter().any(|(k, _)| *k == key));
         if !wanted.iter().any(|(key, _)| known(key)) {
             return Err("Invalid configuration item in Beacon configuration.".into());
         }

@@ -46,7 +46,8 @@ fn judge(items: &[Value]) -> Verdict {
 
 /// The packages, and whether their lists are refreshed first. In Salt's code, `refresh` never is true.
 fn wanted(items: &[Value]) -> (Vec<String>, bool) {
-    let lists = items.iter().filter_map(|item| if let Some(Value::List(list)) = item.get("pkgs") { Some(list) } else { None });
+    let lists =
+        items.iter().filter_map(|item| if let Some(Value::List(list)) = item.get("pkgs") { Some(list) } else { None });
     let refresh = items.iter().any(|item| item.get("refresh").is_some_and(Value::truthy));
     (lists.flatten().map(Value::to_text).collect(), refresh)
 }

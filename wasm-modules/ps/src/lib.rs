@@ -58,12 +58,12 @@ mod tests {
 
     #[test]
     fn processes_run_or_do_not() {
-        let wanted = [("cron", "running"), ("sshd", "stopped"), ("mysql", "stopped"), ("ntpd", "running"), ("x", "what")];
+        let wanted =
+            [("cron", "running"), ("sshd", "stopped"), ("mysql", "stopped"), ("ntpd", "running"), ("x", "what")];
         let wanted = Value::dict(wanted.map(|(process, state)| (process, state.into())));
         let config = Value::dict([("processes", wanted)]);
         let one = |process: &'static str, told: Value| Value::dict([(process, told)]);
-        let expected =
-            [one("cron", "Running".into()), one("mysql", "Stopped".into()), one("x", Value::Bool(false))];
+        let expected = [one("cron", "Running".into()), one("mysql", "Stopped".into()), one("x", Value::Bool(false))];
         assert_eq!(look(&config, &HashSet::from(["cron", "sshd"])), expected);
     }
 }

@@ -18,8 +18,8 @@ wit_bindgen::generate!({
 mod functions;
 mod tables;
 
-use brine_guest::beacons::{self, Reading};
 use brine_guest::Value;
+use brine_guest::beacons::{self, Reading};
 use wasi::clocks::wall_clock;
 
 struct Module;
@@ -147,7 +147,9 @@ mod tests {
         assert_eq!(told(&items(vec!["1-min".into()])), Value::dict([("1-min", Value::Float(0.5))]));
         assert_eq!(told(&items(vec!["all".into()])), call("loadavg").unwrap());
         assert_eq!(told(&items(vec!["x".into()])), "Status beacon is incorrectly configured: 'x'".into());
-        let Value::Dict(usual) = look(&[Value::dict([("_beacon_name", "status".into())])], call).unwrap() else { panic!() };
+        let Value::Dict(usual) = look(&[Value::dict([("_beacon_name", "status".into())])], call).unwrap() else {
+            panic!()
+        };
         let names: Vec<String> = usual.iter().map(|(name, _)| name.to_text()).collect();
         assert_eq!(names, USUAL);
     }

@@ -42,16 +42,8 @@ pub fn loadavg(table: &str) -> Value {
 }
 
 pub fn cpustats(table: &str) -> Value {
-    const TIMES: [(&str, usize); 8] = [
-        ("idle", 4),
-        ("iowait", 5),
-        ("irq", 6),
-        ("nice", 2),
-        ("softirq", 7),
-        ("steal", 8),
-        ("system", 3),
-        ("user", 1),
-    ];
+    const TIMES: [(&str, usize); 8] =
+        [("idle", 4), ("iowait", 5), ("irq", 6), ("nice", 2), ("softirq", 7), ("steal", 8), ("system", 3), ("user", 1)];
     let mut all = Vec::new();
     for words in rows(table) {
         let list = |key: &'static str| {
@@ -259,7 +251,10 @@ mod tests {
         assert_eq!(of(&tcp, &["IpExt", "C"]), Value::Int(3));
         let devices = netdev("head|x\n  lo: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n");
         assert_eq!(of(&devices, &["lo", "tx_compressed"]), Value::Int(16));
-        assert_eq!(of(&cpuinfo("model name\t: X: 5\nflags\t: a b\n"), &["flags"]), vec!["a".into(), "b".into()].into());
+        assert_eq!(
+            of(&cpuinfo("model name\t: X: 5\nflags\t: a b\n"), &["flags"]),
+            Value::List(vec!["a".into(), "b".into()])
+        );
     }
 
     #[test]
