@@ -135,7 +135,7 @@ impl Resolver<'_> {
         state: Option<(StateContext, bool)>,
         (args, kwargs): (Vec<Value>, Vec<(String, Value)>),
     ) -> JobOutcome {
-        let left = match time_left(caller, fun) {
+        let left = match time_left(caller, fun, state.is_some()) {
             Ok(left) => left,
             Err(text) => return JobOutcome::failed(text, None),
         };
@@ -143,6 +143,9 @@ impl Resolver<'_> {
         let mut job = JobContext::clone(&caller.job);
         (job.function, job.called_by, job.timeout_ms, job.state) = (fun.to_owned(), called_by, None, None);
         let kind = if state.is_some() { Kind::State } else { Kind::Function };
+        if caller.grants.allows("brine:host/states") {
+            job.run = Some(caller.number);
+        }
         if let Some((context, test)) = state {
             job.test |= test;
             job.state = Some(context);

@@ -29,6 +29,9 @@ pub struct Limits {
     pub attempts: u64,
     /// Upper bound on the seconds between two attempts.
     pub interval: u64,
+    /// Upper bound on the seconds that failed attempts and the waits after them take in a run: what comes after a state that never succeeds has to
+    /// have its turn before the run's time is over. A parallel state has as many for itself.
+    pub patience: u64,
     /// Of each template.
     pub jinja: jinja::Limits,
     /// Of each file.
@@ -48,6 +51,7 @@ impl Default for Limits {
             text: 64 << 10,
             attempts: 10_000,
             interval: 86_400,
+            patience: 1_800,
             jinja: jinja::Limits::default(),
             yaml: yaml::Limits::default(),
         }
@@ -63,6 +67,7 @@ pub(crate) struct Budget {
     edges: Cell<usize>,
     values: Cell<usize>,
     searches: Cell<u64>,
+    patience: Cell<u64>,
 }
 
 impl Budget {
@@ -74,6 +79,7 @@ impl Budget {
             edges: Cell::new(limits.edges),
             values: Cell::new(limits.values),
             searches: Cell::new(limits.searches),
+            patience: Cell::new(limits.patience),
             limits,
         }
     }
@@ -104,6 +110,13 @@ impl Budget {
             Fault::Limit(format!("the names of requisites take more than {} comparisons", self.limits.searches))
         })?);
         Ok(())
+    }
+
+    /// Takes the seconds of an attempt that failed and of the wait after it; false if so many are not left.
+    pub(crate) fn wait(&self, seconds: u64) -> bool {
+        let left = self.patience.get().checked_sub(seconds);
+        self.patience.set(left.unwrap_or(self.patience.get()));
+        left.is_some()
     }
 
     pub(crate) fn depth(&self, depth: usize) -> Res<()> {

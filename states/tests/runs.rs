@@ -227,6 +227,31 @@ fn a_parallel_retry_starts_again_later() {
 }
 
 #[test]
+fn states_that_never_succeed_do_not_use_up_the_time_of_the_others() {
+    let never = "{test.fail_without_changes: [{retry: {attempts: 1000000, interval: 10}}]}";
+    let parallel = "{test.fail_without_changes: [{parallel: true}, {retry: {attempts: 1000000, interval: 10}}]}";
+    let text = format!("a: {never}\nb: {never}\nc: test.nop\np: {parallel}");
+    let host = Memory::new(&json!({"base": {"a.sls": text}}));
+    let options = host.options(&json!({}));
+    let compiler = Compiler::new(&host, &options, Limits { patience: 35, ..Limits::default() });
+    let (mut waited, mut starts) = (0, Vec::new());
+    let results = run(compiler.sls(&["a".to_owned()], &[], None).unwrap().unwrap(), |step| match step {
+        Step::Sleep { seconds, .. } => waited += seconds,
+        Step::Start { after, .. } => starts.push(*after),
+        _ => {}
+    });
+    assert_eq!((waited, starts.as_slice()), (30, [0, 10, 10, 10].as_slice()));
+    let results = encode(&results.into());
+    let gave_up = "It is not tried again: the retries of a run take 35 seconds, in all";
+    for id in ["a", "b", "p"] {
+        let result = &results[format!("test_|-{id}_|-{id}_|-fail_without_changes")];
+        assert_eq!(result["result"], json!(false), "{id}");
+        assert!(result["comment"].as_str().unwrap().ends_with(gave_up), "{id}: {}", result["comment"]);
+    }
+    assert_eq!(results["test_|-c_|-c_|-nop"]["result"], json!(true));
+}
+
+#[test]
 fn no_more_parallel_states_run_than_are_allowed() {
     let text = "a: {test.nop: [{parallel: true}]}\nb: {test.nop: [{parallel: true}]}";
     let start = |id: &str| format!("start test_|-{id}_|-{id}_|-nop 0");

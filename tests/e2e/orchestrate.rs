@@ -309,6 +309,52 @@ wheel:
     assert_eq!(results.of_id("deep").0, &json!(true));
 }
 
+/// What minions return is bounded; a top file of the orchestration's, and a returner, go with the job.
+#[test]
+fn what_comes_back_is_bounded_and_what_goes_out_is_whole() {
+    let sls = "
+small:
+  salt.function: [{name: test.echo}, {arg: [word]}, {tgt: web1}]
+half:
+  salt.function: [{name: test.echo}, {arg: ['LARGE']}, {tgt: web1}]
+large:
+  salt.function: [{name: test.echo}, {arg: ['LARGE']}, {tgt: web1}]
+topped:
+  salt.state: [{tgt: web1}, {top: other_top.sls}]
+kept:
+  salt.function: [{name: test.ping}, {tgt: web1}, {ret: [first, second]}, {ret_config: alternative}, {ret_kwargs: {a: 1}}]
+last:
+  test.nop: []
+";
+    let (sls, top) = (sls.replace("LARGE", &"x".repeat(2_200)), "base:\n  '*': [web]\n");
+    let files = [("much.sls", sls.as_str()), ("other_top.sls", top), WEB];
+    let master = started("orchestrate_max_return: 4096", &files);
+    let _minion = master.minion("web1");
+    let events = master.events();
+    let ran = orchestrate(&master, &["much"]).exits(0);
+    let results = Results::of(&ran);
+    assert_eq!(results.whole("small")["changes"], json!({"ret": {"web1": "word"}}));
+    let out = "left out: the results of this orchestration have more than 4096 bytes (orchestrate_max_return)";
+    assert_eq!(results.whole("large")["changes"], json!({"ret": out}));
+    for (id, comment) in [
+        ("large", "Function ran successfully. Function test.echo ran on web1."),
+        ("topped", "States ran successfully. Updating web1."),
+        ("kept", "Function ran successfully. Function test.ping ran on web1."),
+        ("last", "Success!"),
+    ] {
+        assert_eq!(results.of_id(id), (&json!(true), comment), "{id}");
+    }
+    let told = |name: &str| {
+        let of =
+            |tag: &str, data: &Value| tag.starts_with("salt/run/") && tag.ends_with("/args") && data["name"] == name;
+        events.wait(name, of)["args"].clone()
+    };
+    assert_eq!(told("topped")["arg"], json!(["other_top.sls"]));
+    let kept = told("test.ping");
+    let expect = (&json!(["first", "second"]), &json!("alternative"), &json!({"a": 1}));
+    assert_eq!((&kept["ret"], &kept["ret_config"], &kept["ret_kwargs"]), expect);
+}
+
 #[test]
 fn an_orchestration_ends_as_its_bounds_and_its_operator_say() {
     let files = [

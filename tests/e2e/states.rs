@@ -536,6 +536,45 @@ fn runs_are_steered() {
     assert_eq!(outcomes(&get(&["state.apply", "three"])).len(), 3);
 }
 
+/// A state may run others: they have a pillar and parallel states of their own.
+#[test]
+fn a_run_within_a_run_has_its_own_pillar() {
+    // `pillar.keys` says what is there without values, which module.run masks.
+    let files = [
+        (
+            "outer.sls",
+            "beside:\n  test.configurable_test_state: [{changes: True}, {parallel: True}]\n\
+             before:\n  module.run: [{pillar.keys: [outer]}]\n\
+             within:\n  module.run: [{state.sls: [{mods: inner}, {pillar: {outer: {b: 1}}}]}]\n\
+             after:\n  module.run: [{pillar.keys: [outer]}]\n\
+             last:\n  test.nop: [{require: [{test: beside}]}]\n",
+        ),
+        (
+            "inner.sls",
+            "first:\n  test.nop: [{parallel: True}]\nsees:\n  module.run: [{pillar.keys: [outer]}]\n\
+             second:\n  test.nop: [{require: [{test: first}]}]\n",
+        ),
+    ];
+    let master = Master::start("");
+    for (path, text) in files {
+        master.serve(path, text.as_bytes());
+    }
+    let _minion = master.minion_kind(Kind::Brine, "web1", "sandbox: {modules: {module: {functions: any}}}\n");
+    let run = master.json("web1", &["state.apply", "outer", "pillar={outer: {a: 1}}"]);
+    let of = |run: &Value, id: &str| {
+        let all = run.as_object().unwrap_or_else(|| panic!("no results: {run}"));
+        all.values().find(|result| result["__id__"] == id).unwrap_or_else(|| panic!("no {id} in {run}")).clone()
+    };
+    for id in ["before", "after"] {
+        assert_eq!(of(&run, id)["changes"], json!({"pillar.keys": ["a"]}), "{run}");
+    }
+    let inner = &of(&run, "within")["changes"]["state.sls"];
+    assert_eq!(of(inner, "sees")["changes"], json!({"pillar.keys": ["b"]}), "{run}");
+    for (run, id) in [(&run, "beside"), (&run, "last"), (inner, "first"), (inner, "second")] {
+        assert_eq!(of(run, id)["result"], json!(true), "{id}: {run}");
+    }
+}
+
 /// What is wrong with one state is its own result, and the others go on.
 #[test]
 fn what_is_wrong_is_said_where_it_is() {

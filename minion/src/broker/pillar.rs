@@ -27,7 +27,7 @@ impl Perform<PillarOp> for MinionBroker {
                 Wanted::for_job(config, pillarenv, saltenv, overrides)
             }
             op => {
-                return match self.runs.pillar(&caller.job.jid) {
+                return match self.runs.pillar(&caller.job) {
                     Some(of_run) => look(&of_run, granted, op),
                     None => look(&self.pillar.now(), granted, op),
                 };

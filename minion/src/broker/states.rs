@@ -19,6 +19,7 @@ const DATA: Limits = Limits { max_bytes: 16 << 20, max_depth: 64, max_items: 1 <
 impl Perform<StatesOp> for MinionBroker {
     async fn perform(&self, caller: &Caller, op: StatesOp) -> Result<Value, HostError> {
         let run = self.runs.of(&caller.job.jid);
+        let part = || run.part(caller.number()).map_err(HostError::Failed);
         match op {
             StatesOp::Exists { state } => {
                 // Where a module is missing, the file server may have it.
@@ -34,11 +35,11 @@ impl Perform<StatesOp> for MinionBroker {
                 let chunk = self.chunk(chunk)?;
                 let call = Call { sandbox: self.sandbox()?, modules: Arc::clone(&self.modules), run: Arc::clone(&run) };
                 let caller = caller.clone();
-                let started = run.start(async move { call.run(&caller, chunk).await }).await;
+                let started = part()?.start(run.turns(), async move { call.run(&caller, chunk).await }).await;
                 started.map(Value::from).map_err(HostError::Failed)
             }
             StatesOp::Wait { milliseconds } => {
-                let ended = run.wait(Duration::from_millis(milliseconds)).await;
+                let ended = part()?.wait(Duration::from_millis(milliseconds)).await;
                 Ok(ended.map_or(Value::Nil, |(number, result)| Value::Array(vec![number.into(), result])))
             }
             StatesOp::Call(call) => match brine_sandbox::check(caller, HostOp::Functions(call)) {
@@ -58,7 +59,7 @@ impl Perform<StatesOp> for MinionBroker {
                 kept.map(|()| Value::Nil).map_err(|e| HostError::Failed(format!("{name} cannot be kept: {e}")))
             }
             StatesOp::UsePillar { pillar } => {
-                run.use_pillar(Value::Map(decode(&pillar, "the pillar")?));
+                part()?.use_pillar(Value::Map(decode(&pillar, "the pillar")?));
                 Ok(Value::Nil)
             }
             StatesOp::Keep { tag, result } => {

@@ -33,13 +33,26 @@ pub(super) fn collect(grains: &mut Grains) {
         update.map(|folder| std::path::Path::new(folder).join("transactional-update")).any(|p| p.is_file());
     grains.set("transactional", Value::from(is_transactional));
     grains.set("fibre_channel_host", Value::from(false));
-    // There is no Python in a minion. Templates that ask find an empty value of the right kind.
+    // There is no Python in a minion. Templates that ask find an empty value of the right kind; of the version, by which they
+    // choose packages of Python, that of the host's.
     grains.set("package", Value::Nil);
-    grains.set("pythonversion", Value::Array(Vec::new()));
+    grains.set("pythonversion", Value::Array(python().into_iter().map(Value::from).collect()));
     grains.set("pythonpath", Value::Array(Vec::new()));
     grains.text("pythonexecutable", "");
     grains.text("saltpath", "");
     grains.text("zmqversion", "");
+}
+
+/// The version of this host's Python: `[3, 11]`, by the file's name; empty if there is none.
+fn python() -> Vec<u64> {
+    let file = std::fs::canonicalize("/usr/bin/python3");
+    let name = file.ok().and_then(|file| Some(file.file_name()?.to_str()?.to_owned()));
+    name.map(|name| python_version(&name)).unwrap_or_default()
+}
+
+fn python_version(name: &str) -> Vec<u64> {
+    let numbers = name.strip_prefix("python").unwrap_or_default().split('.').map(str::parse);
+    numbers.collect::<Result<_, _>>().unwrap_or_default()
 }
 
 fn variable(name: &str) -> Option<String> {
@@ -70,6 +83,15 @@ fn language(locale: &str) -> (&str, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn python_has_the_version_of_its_name() {
+        for (name, version) in
+            [("python3.11", &[3, 11][..]), ("python3", &[3]), ("python3.11-dbg", &[]), ("python", &[]), ("sh", &[])]
+        {
+            assert_eq!(python_version(name), version, "{name}");
+        }
+    }
 
     #[test]
     fn locales_have_pythons_names() {

@@ -99,11 +99,9 @@ fn job(id: &MinionId, master: Option<&str>, module: &str) -> JobContext {
         function: format!("{module}.{FUNCTION}"),
         user: crate::accounts::own_name(),
         minion_id: id.to_string(),
-        test: false,
         master: master.map(str::to_owned),
         timeout_ms: u64::try_from(EACH.as_millis()).ok(),
-        called_by: None,
-        state: None,
+        ..JobContext::default()
     }
 }
 

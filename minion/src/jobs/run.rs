@@ -107,6 +107,7 @@ impl JobRunner {
             timeout_ms,
             called_by: None,
             state: None,
+            run: None,
         };
         let mut run = self.functions.run(context, &call.fun, args, kwargs);
         let mut outcome = tokio::select! {

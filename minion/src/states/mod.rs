@@ -15,7 +15,7 @@ mod outcome;
 mod outputter;
 mod remembered;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use brine_protocol::ids::Jid;
 use brine_protocol::value::{Value, ValueExt};
-use brine_sandbox::{Chunk, JobOutcome};
+use brine_sandbox::{Chunk, JobContext, JobOutcome};
 use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 use tokio::task::JoinSet;
 use tracing::warn;
@@ -39,6 +39,9 @@ pub(crate) use remembered::Remembered;
 const AT_ONCE: usize = 10;
 /// Upper bound on started states that were not waited for. They hold their arguments.
 const MAX_STARTED: usize = 1_000;
+/// Upper bound on the parts of a job: as many as calls that it may run at once (`brine_sandbox`). A part is kept beyond
+/// its call's end, and holds a pillar.
+const MAX_PARTS: usize = 33;
 /// Salt's retcode of a run with a failed state.
 pub(crate) const STATE_FAILURE: i64 = 2;
 
@@ -52,8 +55,16 @@ pub(crate) struct Runs {
 /// The states of one job.
 pub(crate) struct Run {
     journal: Mutex<Option<Journal>>,
-    started: AsyncMutex<Started>,
     turns: Arc<Semaphore>,
+    /// By the number of the call that runs the states. A state may run others (`module.run` of `state.sls`), with a
+    /// pillar of their own.
+    parts: Mutex<BTreeMap<u64, Arc<Part>>>,
+}
+
+/// What one call runs of the states of a job.
+#[derive(Default)]
+pub(crate) struct Part {
+    started: AsyncMutex<Started>,
     /// What its states and functions see in place of the minion's pillar.
     pillar: Mutex<Option<Arc<Value>>>,
 }
@@ -100,25 +111,27 @@ impl Runs {
         });
         let run = Arc::new(Run {
             journal: Mutex::new(journal),
-            started: AsyncMutex::default(),
             turns: Arc::new(Semaphore::new(AT_ONCE)),
-            pillar: Mutex::default(),
+            parts: Mutex::default(),
         });
         runs.insert(jid.to_owned(), Arc::clone(&run));
         run
     }
 
-    /// The pillar of a job's run, if the job has one.
-    pub(crate) fn pillar(&self, jid: &str) -> Option<Arc<Value>> {
-        let run = self.runs().get(jid).map(Arc::clone)?;
-        run.pillar.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// The pillar of the states to which a call belongs, if it has one of its own.
+    pub(crate) fn pillar(&self, job: &JobContext) -> Option<Arc<Value>> {
+        let part = self.runs().get(&job.jid)?.parts().get(&job.run?).map(Arc::clone)?;
+        part.pillar.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Ends the run of a job, with all states that still run. If the function failed, the outcome becomes what its
     /// states came to.
     pub(crate) async fn end(&self, jid: &str, fun: &str, outcome: &mut JobOutcome) {
         let Some(run) = self.runs().remove(jid) else { return };
-        run.started.lock().await.tasks.shutdown().await;
+        let parts = std::mem::take(&mut *run.parts());
+        for part in parts.into_values() {
+            part.started.lock().await.tasks.shutdown().await;
+        }
         if !outcome.success {
             let why = outcome.value.text().unwrap_or("it failed").to_owned();
             if let Some(value) = self.left(jid, fun, &why) {
@@ -155,9 +168,27 @@ impl Runs {
 }
 
 impl Run {
-    /// Takes the pillar of the run.
-    pub(crate) fn use_pillar(&self, pillar: Value) {
-        *self.pillar.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(pillar));
+    fn parts(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Part>>> {
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The part that a call runs, which begins when it is first asked for. Too many make room by the oldest that nothing
+    /// runs for, never by the job's own.
+    ///
+    /// # Errors
+    /// All parts run something.
+    pub(crate) fn part(&self, call: u64) -> Result<Arc<Part>, String> {
+        let mut parts = self.parts();
+        if let Some(part) = parts.get(&call) {
+            return Ok(Arc::clone(part));
+        }
+        if parts.len() >= MAX_PARTS {
+            let is_idle = |part: &Part| part.started.try_lock().is_ok_and(|started| started.tasks.is_empty());
+            let oldest = parts.iter().skip(1).find(|(_, part)| is_idle(part)).map(|(number, _)| *number);
+            let oldest = oldest.ok_or_else(|| format!("a job runs {MAX_PARTS} runs of states at most"))?;
+            parts.remove(&oldest);
+        }
+        Ok(Arc::clone(parts.entry(call).or_default()))
     }
 
     /// Keeps a result. What cannot be kept is logged; the run goes on.
@@ -171,12 +202,25 @@ impl Run {
         }
     }
 
+    /// The turn of a state that runs beside others of the job.
+    pub(crate) fn turns(&self) -> Arc<Semaphore> {
+        Arc::clone(&self.turns)
+    }
+}
+
+impl Part {
+    /// Takes the pillar of the states.
+    pub(crate) fn use_pillar(&self, pillar: Value) {
+        *self.pillar.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(pillar));
+    }
+
     /// Starts a state: `call` is its call, for the time when it is its turn.
     ///
     /// # Errors
     /// Too many states were started and not waited for.
     pub(crate) async fn start(
-        self: &Arc<Self>,
+        &self,
+        turns: Arc<Semaphore>,
         call: impl Future<Output = Value> + Send + 'static,
     ) -> Result<u32, String> {
         let mut started = self.started.lock().await;
@@ -185,7 +229,6 @@ impl Run {
         }
         let number = started.next;
         started.next += 1;
-        let turns = Arc::clone(&self.turns);
         started.tasks.spawn(async move {
             let _turn = turns.acquire_owned().await;
             (number, call.await)

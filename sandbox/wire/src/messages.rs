@@ -221,6 +221,9 @@ pub struct JobContext {
     /// The state that the call is. None for functions.
     #[serde(default)]
     pub state: Option<StateContext>,
+    /// The number of the call that runs the states to which this call belongs. None outside of runs of states.
+    #[serde(default)]
+    pub run: Option<u64>,
 }
 
 /// What a state is told of itself, beside its arguments.

@@ -35,9 +35,15 @@ impl Core<'_> {
             }
             took += milliseconds(&result);
             let number = earlier.len() as u64 + 1;
-            if retry.is_met(&result) || retry.attempts <= number {
+            let is_last = retry.is_met(&result) || retry.attempts <= number;
+            let may_wait = is_last || self.budget.wait(retry.wait(milliseconds(&result)));
+            if is_last || !may_wait {
+                if !may_wait {
+                    earlier.push(Retry::attempt(number, &result));
+                    start_time = start_time.or_else(|| result.get("start_time"));
+                }
                 if let Some(start_time) = start_time {
-                    earlier.push(own);
+                    earlier.push(if may_wait { own } else { Retry::given_up(self.budget.limits.patience) });
                     result.set("comment", earlier.join("\n").into());
                     result.set("duration", took.into());
                     result.set("start_time", start_time);

@@ -116,6 +116,12 @@ impl Core<'_> {
         if retry.is_met(result) || entry.attempts > retry.attempts {
             return None;
         }
+        let patience = self.budget.limits.patience;
+        if retry.wait(milliseconds(result)) > patience {
+            let comment = result::comment(result);
+            result.set("comment", format!("{comment}\n{}", Retry::given_up(patience)).into());
+            return None;
+        }
         entry.attempts += 1;
         entry.before = Some(result.clone());
         Some(entry.call.clone())

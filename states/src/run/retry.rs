@@ -54,6 +54,13 @@ impl Retry {
         u64::try_from(self.interval.max(0)).unwrap_or(u64::MAX).min(self.longest)
     }
 
+    /// Seconds that an attempt of so many milliseconds and the wait after it take at most.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of a float saturates")]
+    pub(super) fn wait(&self, milliseconds: f64) -> u64 {
+        let took = (milliseconds / 1000.0) as u64;
+        took.saturating_add(self.interval()).saturating_add(self.splay)
+    }
+
     #[expect(clippy::cast_precision_loss, reason = "bounded")]
     pub(super) fn interval_milliseconds(&self) -> f64 {
         self.interval() as f64 * 1000.0
@@ -67,6 +74,11 @@ impl Retry {
              until a result of {until} is returned",
             self.interval, self.splay, self.attempts
         )
+    }
+
+    /// What is said where a run has waited so many seconds, and waits no more.
+    pub(super) fn given_up(patience: u64) -> String {
+        format!("It is not tried again: the retries of a run take {patience} seconds, in all")
     }
 
     /// What is said of an attempt.

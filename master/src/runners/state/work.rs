@@ -159,7 +159,9 @@ impl Work {
             }
         }));
         let world = World::new(surroundings, self.actor, self.patience);
-        let limits = Limits { jinja: self.opts.jinja.clone(), ..Limits::default() };
+        // Half of the time is for the states that come after one that never succeeds.
+        let patience = self.opts.timeout.as_secs() / 2;
+        let limits = Limits { jinja: self.opts.jinja.clone(), patience, ..Limits::default() };
         let compiler = Compiler::new(&world, &options, limits.clone());
         let fault = |fault: Fault| fault.to_string();
         let drive = || Drive::new(&world, &self.id, options.state_events);

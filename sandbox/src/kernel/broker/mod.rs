@@ -88,6 +88,11 @@ impl Caller {
         }
     }
 
+    /// The number of the call, which no other call of this minion has while it runs.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
     /// Puts the caller into plan mode.
     pub(crate) fn planning(self, plan: Option<Arc<Plan>>) -> Self {
         Self { plan, ..self }
