@@ -127,6 +127,7 @@ impl Beacons {
             timeout_ms: Some(MAX_CALL_MS),
             called_by: None,
             state: None,
+            run: None,
         };
         let mut kwargs = Vec::new();
         for param in &function.params {
