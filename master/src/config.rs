@@ -22,6 +22,7 @@ use crate::peer::PeerOpts;
 use crate::pillar::PillarSettings;
 use crate::ports::PortOpts;
 use crate::publisher::PublisherOpts;
+use crate::reactor::ReactorOpts;
 use crate::requests::RequestOpts;
 use crate::returns::ReturnRules;
 use crate::runners::{OrchestrateOpts, RunnerOpts};
@@ -53,6 +54,7 @@ options! {
         pub(crate) pillar: PillarSettings = PillarSettings::from_config(c)?,
         pub(crate) ports: PortOpts = PortOpts::from_config(c)?,
         pub(crate) publisher: PublisherOpts = PublisherOpts::from_config(c)?,
+        pub(crate) reactor: ReactorOpts = ReactorOpts::from_config(c)?,
         pub(crate) requests: RequestOpts = RequestOpts::from_config(c)?,
         pub(crate) returns: ReturnRules = ReturnRules::from_config(c)?,
         pub(crate) runners: RunnerOpts = RunnerOpts::from_config(c)?,

@@ -16,6 +16,7 @@
 //!   callers and reports refusals; `audit`: the log of all privileged actions
 //! * `minion_data`: grains and pillars of minions, as far as targets need them; `sandbox_reports`: what minions report of
 //!   their modules; `queries`: what salt-api's console reads of all this
+//! * `reactor`: what events start; `cause`, `chains`: how an event is known as the effect of a reaction
 //! * `throttle`, `quotas`, `refusals`, `lanes`: bounds on what one peer can make the master store, announce and do at a
 //!   time
 //! * `fileserver`: `file_roots` (§6.5); `pillar`: compiles the minions' pillars (§6.4); `mine`: data that minions share with each other; `peer`: jobs and runners that
@@ -35,6 +36,8 @@ mod audit;
 mod auth;
 mod bucket;
 pub mod bus;
+mod cause;
+mod chains;
 mod config;
 mod daemon;
 mod dispatch;
@@ -60,6 +63,7 @@ mod private_ops;
 mod publisher;
 mod queries;
 mod quotas;
+mod reactor;
 mod refusals;
 mod replay;
 mod requests;

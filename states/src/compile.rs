@@ -26,9 +26,9 @@ pub enum Start<'a> {
 
 /// Compiles states for one job.
 pub struct Compiler<'a> {
-    host: &'a dyn Host,
-    options: &'a Options,
-    budget: Budget,
+    pub(crate) host: &'a dyn Host,
+    pub(crate) options: &'a Options,
+    pub(crate) budget: Budget,
 }
 
 impl<'a> Compiler<'a> {

@@ -11,6 +11,7 @@
 //! | `high` | high data: SLS files with what they include, merged and checked |
 //! | `requisites` | `exclude`, `extend`, and what states give others (`require_in`, `use`) |
 //! | `low`, `graph` | chunks and their order |
+//! | `reaction` | SLS files of the reactor, to low chunks |
 //! | [`run`] | the run of the chunks |
 //! | `python` | Python's operations, with its exceptions |
 //!
@@ -38,6 +39,7 @@ mod limits;
 mod low;
 mod options;
 mod python;
+mod reaction;
 mod requisites;
 pub mod run;
 mod template;

@@ -29,6 +29,8 @@ pub(crate) struct Templates<'a> {
     pub(crate) host: &'a dyn Host,
     pub(crate) options: &'a Options,
     pub(crate) budget: &'a Budget,
+    /// More names for templates: what a reaction knows of its event.
+    pub(crate) context: Option<&'a Dict>,
 }
 
 /// The functions and files that a template of an environment may ask for.
@@ -114,6 +116,9 @@ impl Templates<'_> {
         context.set("sls", sls.into());
         for (name, value) in place(&file.path, sls) {
             context.borrow_mut().insert(Key::from(name), value.into());
+        }
+        for (name, value) in self.context.map(|more| more.borrow().clone()).unwrap_or_default() {
+            context.borrow_mut().insert(name, value);
         }
         let host = Surroundings { host: self.host, saltenv };
         jinja::render(text, &context, &host, settings, &self.budget.limits.jinja)

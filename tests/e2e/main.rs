@@ -28,6 +28,7 @@ mod orchestrate;
 mod pillar;
 mod ping;
 mod presence;
+mod reactor;
 mod returners;
 mod runners;
 mod salts_tests;

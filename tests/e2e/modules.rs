@@ -61,6 +61,7 @@ fn sync_modules_tells_what_changed() {
             "pillar",
             "pip",
             "pkg",
+            "postgres",
             "saltutil",
             "sandbox",
             "service",

@@ -12,6 +12,7 @@ mod packages;
 mod python_clients;
 mod python_master;
 mod python_minion;
+mod reactor;
 mod runners;
 mod services;
 mod standard_modules;

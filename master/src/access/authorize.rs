@@ -8,7 +8,7 @@ use brine_protocol::ids::MinionId;
 use brine_protocol::value::Value;
 
 use super::permission::{self, Allowed, Permission};
-use super::principal::{Principal, Proof, User};
+use super::principal::{Principal, Proof, Reaction, User};
 use super::{Access, Denied};
 
 /// Allowed for every caller, because clients that wait for a job call it.
@@ -50,7 +50,11 @@ impl Principal {
     where
         R: Future<Output = Vec<MinionId>>,
     {
-        let Self::User(User { permissions, .. }) = self else { return Some(Extent::Target) };
+        let permissions: &[Permission] = match self {
+            Self::User(User { permissions, .. }) => permissions,
+            Self::Reactor(Reaction { permissions: Some(permissions), .. }) => permissions,
+            _ => return Some(Extent::Target),
+        };
         let functions: Vec<_> = functions.iter().copied().filter(|(fun, _)| *fun != ALWAYS_ALLOWED).collect();
         allowed(permissions, &functions, minions, resolve).await
     }
@@ -63,7 +67,11 @@ impl Principal {
         args: &[Value],
         kwargs: &[(String, Value)],
     ) -> Result<(), Denied> {
-        let Self::User(User { name, proof, permissions, .. }) = self else { return Ok(()) };
+        let permissions: &[Permission] = match self {
+            Self::User(User { permissions, .. }) => permissions,
+            Self::Reactor(Reaction { permissions: Some(permissions), .. }) => permissions,
+            _ => return Ok(()),
+        };
         let Some((module, function)) = fun.split_once('.').filter(|(_, function)| !function.contains('.')) else {
             let message = "A command invocation error occurred: Check syntax.".to_owned();
             return Err(Denied::invocation(message));
@@ -71,7 +79,18 @@ impl Principal {
         if permission::in_master(permissions, form, module, function, args, kwargs) {
             return Ok(());
         }
-        Err(proof.failed(Some(name).filter(|_| *proof != Proof::Key).map(String::as_str)))
+        Err(match self {
+            Self::User(User { name, proof, .. }) => {
+                proof.failed(Some(name).filter(|_| *proof != Proof::Key).map(String::as_str))
+            }
+            _ => Denied {
+                name: "AuthorizationError",
+                message: format!("reactor_acl does not permit the {form} function {}", super::shown(fun)),
+                why: None,
+                told: false,
+                wait: None,
+            },
+        })
     }
 }
 

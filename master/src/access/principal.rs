@@ -1,11 +1,15 @@
 //! The identity of a caller: one type for everything that the master serves, made where the identity is proved.
 
 use std::fmt;
+use std::sync::Arc;
 
 use brine_protocol::ids::MinionId;
 
 use super::address::Address;
 use super::permission::Permission;
+
+/// Salt's name for the user of what the reactor starts.
+pub(crate) const REACTOR: &str = "Reactor";
 
 /// The proved identity of a caller, or of the source of an event.
 #[derive(Debug, Clone)]
@@ -24,6 +28,28 @@ pub(crate) enum Principal {
     User(User),
     /// An accepted minion, proved by its session and its token.
     Minion(MinionId),
+    /// The master's reactor, in one reaction.
+    Reactor(Reaction),
+}
+
+/// A reaction of the reactor: its rights, and what led to it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Reaction {
+    /// `reactor_acl`; `None` permits everything.
+    pub(super) permissions: Option<Arc<[Permission]>>,
+    /// The entries of the reactor that led to it, each by what it started, the first one first. The last is its own.
+    chain: Arc<[u64]>,
+}
+
+impl Reaction {
+    pub(crate) fn new(permissions: Option<Arc<[Permission]>>, chain: Arc<[u64]>) -> Self {
+        Self { permissions, chain }
+    }
+
+    /// Returns the entries of the reactor that led to it.
+    pub(crate) const fn chain(&self) -> &Arc<[u64]> {
+        &self.chain
+    }
 }
 
 /// A user with permissions from the configuration.
@@ -53,6 +79,7 @@ impl Principal {
             Self::Master => "master",
             Self::Root { name, .. } | Self::User(User { name, .. }) => name,
             Self::Minion(id) => id.as_str(),
+            Self::Reactor(_) => REACTOR,
         }
     }
 
@@ -64,6 +91,7 @@ impl Principal {
             Self::User(User { proof: Proof::Token, .. }) => "token",
             Self::User(User { proof: Proof::Eauth, .. }) => "eauth",
             Self::Minion(_) => "minion",
+            Self::Reactor(_) => "reactor",
         }
     }
 
@@ -71,7 +99,7 @@ impl Principal {
     pub(crate) const fn address(&self) -> Option<Address> {
         match self {
             Self::Root { address, .. } | Self::User(User { address, .. }) => Some(*address),
-            Self::Master | Self::Minion(_) => None,
+            Self::Master | Self::Minion(_) | Self::Reactor(_) => None,
         }
     }
 

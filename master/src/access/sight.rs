@@ -4,7 +4,7 @@ use brine_protocol::value::Value;
 
 use super::authorize::ALWAYS_ALLOWED;
 use super::permission::{self, Allowed};
-use super::principal::{Principal, User};
+use super::principal::{Principal, Reaction, User};
 
 impl Principal {
     /// Returns the minions for which the caller has some permission for jobs.
@@ -12,6 +12,8 @@ impl Principal {
         match self {
             Self::Master | Self::Root { .. } => Allowed::Everywhere,
             Self::User(User { permissions, .. }) => permission::any_job(permissions),
+            Self::Reactor(Reaction { permissions: None, .. }) => Allowed::Everywhere,
+            Self::Reactor(Reaction { permissions: Some(permissions), .. }) => permission::any_job(permissions),
             Self::Minion(_) => Allowed::On(Vec::new()),
         }
     }
@@ -21,14 +23,20 @@ impl Principal {
         match self {
             Self::Master | Self::Root { .. } => true,
             Self::User(User { permissions, .. }) => permission::all_events(permissions),
+            Self::Reactor(Reaction { permissions, .. }) => {
+                permissions.as_ref().is_none_or(|permissions| permission::all_events(permissions.iter()))
+            }
             Self::Minion(_) => false,
         }
     }
 
     /// Returns all targets that the caller's permissions for jobs name.
     pub(crate) fn job_targets(&self) -> Vec<String> {
-        let Self::User(User { permissions, .. }) = self else { return Vec::new() };
-        permission::job_targets(permissions)
+        match self {
+            Self::User(User { permissions, .. }) => permission::job_targets(permissions),
+            Self::Reactor(Reaction { permissions: Some(permissions), .. }) => permission::job_targets(permissions),
+            _ => Vec::new(),
+        }
     }
 
     /// Returns the minions on which the caller may run a function with these arguments.
@@ -37,6 +45,11 @@ impl Principal {
             Self::Master | Self::Root { .. } => Allowed::Everywhere,
             Self::User(_) if fun == ALWAYS_ALLOWED => Allowed::Everywhere,
             Self::User(User { permissions, .. }) => permission::job(permissions, fun, arg),
+            Self::Reactor(Reaction { permissions: None, .. }) => Allowed::Everywhere,
+            Self::Reactor(_) if fun == ALWAYS_ALLOWED => Allowed::Everywhere,
+            Self::Reactor(Reaction { permissions: Some(permissions), .. }) => {
+                permission::job(permissions.iter(), fun, arg)
+            }
             Self::Minion(_) => Allowed::On(Vec::new()),
         }
     }

@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::access::Principal;
+use crate::cause;
 pub use ipc::SocketError;
 pub(crate) use ipc::bind_private;
 use queue::Queue;
@@ -55,6 +56,8 @@ pub struct BusEvent {
     pub event: Event,
     /// The source of the event. Only events of this host's root may cause actions of the master.
     pub(crate) by: Principal,
+    /// The entries of the reactor that led to it.
+    pub(crate) cause: Option<Arc<[u64]>>,
     /// The encoded event for the pub socket.
     frame: Bytes,
 }
@@ -149,7 +152,7 @@ impl Bus {
         }
         let event = Event::new(tag, data);
         let frame = Bytes::from(brine_protocol::event::frame_packed(&event, packed, self.shared.framing));
-        Arc::new(BusEvent { event, by, frame })
+        Arc::new(BusEvent { event, by, cause: cause::current(), frame })
     }
 
     /// Fires an encoded event.
@@ -208,7 +211,7 @@ impl Bus {
     fn encode(&self, mut event: Event, by: Principal, bytes_max: usize) -> Arc<BusEvent> {
         trim::to_size(&mut event.data, bytes_max);
         let frame = Bytes::from(brine_protocol::event::frame(&event, self.shared.framing));
-        Arc::new(BusEvent { event, by, frame })
+        Arc::new(BusEvent { event, by, cause: cause::current(), frame })
     }
 
     fn unsubscribe(&self, id: u64) {

@@ -17,6 +17,7 @@ use brine_protocol::value::Value;
 use crate::access::{Access, Extent, Principal};
 use crate::audit::{Audit, AuditLine};
 use crate::bus::Bus;
+use crate::chains::Chains;
 use crate::fault::Fault;
 use crate::jobs::{JobCache, PythonJobFiles, StoreError, StoredJob};
 use crate::publisher::{PublisherHandle, Sealing, Topics};
@@ -35,6 +36,8 @@ pub(crate) struct Dispatcher {
     pub(crate) jobs: Arc<JobCache>,
     pub(crate) publisher: PublisherHandle,
     pub(crate) bus: Bus,
+    /// Learns of the jobs that the reactor starts.
+    pub(crate) chains: Arc<Chains>,
     pub(crate) refusals: Arc<Refusals>,
     /// `None` if no files are written for Python's clients.
     pub(crate) python_files: Option<PythonJobFiles>,
@@ -76,6 +79,7 @@ impl Dispatcher {
             RequestedJid::Given(jid) => jid.clone(),
             RequestedJid::Invalid => return Ok(Err(Rejection::BadJid)),
         };
+        self.chains.note(&jid, by);
         let (Resolved { matched, missing }, no_target) = self.resolve(request).await?;
         let Some(extent) = self.permit(request, by, &matched).await else { return Ok(Err(Rejection::NotAllowed)) };
         if let Err(why) = self.audit(request, by, &jid, &matched) {

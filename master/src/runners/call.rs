@@ -38,17 +38,17 @@ impl Call {
     }
 
     /// Makes a call.
-    pub(super) const fn new(args: Vec<Value>, kwargs: Vec<(String, Value)>) -> Self {
+    pub(crate) const fn new(args: Vec<Value>, kwargs: Vec<(String, Value)>) -> Self {
         Self { args, kwargs }
     }
 
     /// Returns the arguments by position.
-    pub(super) fn args(&self) -> &[Value] {
+    pub(crate) fn args(&self) -> &[Value] {
         &self.args
     }
 
     /// Returns the arguments by name.
-    pub(super) fn kwargs(&self) -> &[(String, Value)] {
+    pub(crate) fn kwargs(&self) -> &[(String, Value)] {
         &self.kwargs
     }
 

@@ -6,6 +6,7 @@
 //! - `service.rs`   the requests, and each run from its first event to its last
 //! - `running.rs`   the current runs
 //! - `state/`       orchestration: states that run in the master, with the rights of their caller
+//! - `react.rs`    jobs that the reactor publishes
 //! - `ask.rs`       jobs that runners publish and whose returns they collect
 //! - one file for each module of functions, and `wheel/` for those of the wheel
 
@@ -23,6 +24,8 @@ mod manage;
 mod network;
 mod opts;
 mod pillar;
+mod react;
+mod reactor;
 mod running;
 mod salt;
 mod service;
@@ -38,6 +41,7 @@ use brine_protocol::config::{Config, ConfigError};
 use brine_protocol::value::{Value, ValueExt, map};
 
 use crate::bus::Bus;
+use crate::chains::Chains;
 use crate::dispatch::Dispatcher;
 use crate::fileserver::FileServer;
 use crate::jobs::JobCache;
@@ -48,12 +52,13 @@ use crate::mine::Mine;
 use crate::pillar::Pillars;
 use crate::presence::Presence;
 use crate::private_ops::PrivatePool;
-use call::Call;
+pub(crate) use call::Call;
 use function::{Failure, Function};
 pub(crate) use opts::RunnerOpts;
+pub(crate) use react::ReactorJob;
 pub(crate) use running::Runs;
 pub(crate) use service::{Runners, refusal};
-pub(crate) use state::{OrchestrateOpts, Orchestrations};
+pub(crate) use state::{OrchestrateOpts, Orchestrations, Reacting, SlsFile};
 
 /// The parts of the master that the functions use.
 pub(crate) struct Parts {
@@ -74,6 +79,8 @@ pub(crate) struct Parts {
     /// The current runs of runners.
     pub(crate) runs: Runs,
     pub(crate) orchestrations: Orchestrations,
+    /// Learns of the runs that the reactor starts.
+    pub(crate) chains: Arc<Chains>,
 }
 
 /// All runners, by module.
@@ -89,6 +96,7 @@ const RUNNERS: &[&[Function]] = &[
     manage::FUNCTIONS,
     network::FUNCTIONS,
     pillar::FUNCTIONS,
+    reactor::FUNCTIONS,
     salt::FUNCTIONS,
     state::FUNCTIONS,
     survey::FUNCTIONS,

@@ -12,6 +12,7 @@ use super::state::Interrupted;
 use super::{Call, Parts, RUNNERS, find, wheel};
 use crate::access::{Denied, Principal};
 use crate::audit::{Audit, AuditLine};
+use crate::cause;
 use crate::refusals::{Refusals, Who};
 use crate::returns::ReturnIntake;
 
@@ -87,6 +88,42 @@ impl Runners {
     ) -> Result<Value, Denied> {
         let admitted = self.admit_call("wheel", "wheel", (fun, call), by, Some(within))?;
         Ok(self.run_wheel(admitted).await.remove("data").unwrap_or(Value::Nil))
+    }
+
+    /// Runs a runner or wheel function (`form`) that the reactor starts, with its check, its line in the audit log and
+    /// its events.
+    ///
+    /// # Errors
+    /// The reactor may not call it.
+    pub(crate) async fn react(&self, form: &'static str, fun: &str, call: Call, by: &Principal) -> Result<(), Denied> {
+        let tag = if form == "wheel" { "wheel" } else { "run" };
+        let admitted = self.admit_call(form, tag, (fun, call), by, None)?;
+        let chain = match by {
+            Principal::Reactor(reaction) => Arc::clone(reaction.chain()),
+            _ => Arc::default(),
+        };
+        cause::within(chain, async {
+            if form == "wheel" {
+                self.run_wheel(admitted).await;
+                return;
+            }
+            let Admitted { fun, call, job, succeeded, failed } = admitted;
+            let (outcome, _) = self.run(&fun, &call, &job).await;
+            self.audit.note(if outcome.is_ok() { succeeded } else { failed });
+        })
+        .await;
+        Ok(())
+    }
+
+    /// Binds what the low chunk of a reaction has beside `fun` to the parameters of a runner or wheel function (`form`),
+    /// as Salt does it for chunks without `args`.
+    ///
+    /// # Errors
+    /// There is no such function, or its arguments are others: a sentence.
+    pub(crate) fn call_of_chunk(form: &str, fun: &str, chunk: &Value) -> Result<Call, String> {
+        let functions = if form == "wheel" { wheel::FUNCTIONS } else { RUNNERS };
+        let function = find(functions, fun).map_err(|_| "function not available".to_owned())?;
+        function.signature.of_chunk(chunk)
     }
 
     /// Returns whether there is a runner or wheel function (`form`) of this name.
@@ -182,6 +219,7 @@ impl Runners {
             self.audit.note(record("refused").put("why", denied.message.as_str()));
         })?;
         let job = RunJob::new(tag, caller, within);
+        self.parts.chains.note(&job.jid, caller);
         let record = |outcome| record(outcome).put("jid", job.jid.as_str());
         self.audit.write(record("allowed")).map_err(|why| Denied::invocation(why.to_owned()))?;
         let (succeeded, failed) = (record("succeeded"), record("failed"));

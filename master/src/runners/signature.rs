@@ -1,6 +1,6 @@
 //! Binds arguments to a function's parameters by Python's rules. Errors have Python's texts, because Salt shows them.
 
-use brine_protocol::value::Value;
+use brine_protocol::value::{Value, ValueExt as _};
 
 use super::Call;
 
@@ -94,6 +94,53 @@ impl Signature {
         };
         let s = if missing.len() == 1 { "" } else { "s" };
         Err(format!("{function}() missing {} required positional argument{s}: {listed}", missing.len()))
+    }
+
+    /// Takes the arguments of a call out of the low chunk of a reaction, as Salt's `format_call` does: parameters without
+    /// a default by position, the others by name (with their defaults), and any other name of the chunk if the function takes such.
+    ///
+    /// # Errors
+    /// One is missing, or there is one that the function does not take: Salt's text.
+    pub(super) fn of_chunk(self, chunk: &Value) -> Result<Call, String> {
+        let mut left: Vec<(String, Value)> = chunk
+            .entries()
+            .unwrap_or_default()
+            .iter()
+            .filter_map(|(name, value)| Some((name.text()?.to_owned(), value.clone())))
+            .collect();
+        let mut take = |wanted: &str| {
+            let at = left.iter().position(|(name, _)| name == wanted)?;
+            Some(left.remove(at).1)
+        };
+        let (mut args, mut kwargs, mut missing) = (Vec::new(), Vec::new(), 0_usize);
+        let mut open = false;
+        for (name, default) in self.parameters().map(name_and_default) {
+            match default {
+                _ if name.starts_with("**") => open = true,
+                _ if name.starts_with('*') => {}
+                None => match take(name) {
+                    Some(value) => args.push(value),
+                    None => missing += 1,
+                },
+                Some(default) => kwargs.push((name.to_owned(), take(name).unwrap_or_else(|| constant(default)))),
+            }
+        }
+        let function = self.name().rsplit('.').next().unwrap_or_default();
+        if missing > 0 {
+            let (most, s) = (args.len() + missing, if args.len() + missing > 1 { "s" } else { "" });
+            return Err(format!("{function} takes at least {most} argument{s} ({} given)", args.len()));
+        }
+        let own = |name: &str| {
+            name.starts_with("__") || ["name", "names", "name_order", "order", "fun", "key", "state"].contains(&name)
+        };
+        left.retain(|(name, _)| !own(name));
+        match left.first() {
+            Some((name, _)) if !open => Err(format!("'{name}' is an invalid keyword argument for '{}'", self.name())),
+            _ => {
+                kwargs.extend(left);
+                Ok(Call::new(args, kwargs))
+            }
+        }
     }
 
     fn too_many(self, function: &str, given: usize) -> String {

@@ -1,6 +1,6 @@
 //! Makes a master's parts and connects them; cheap checks come first.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 use brine_daemon::profile::Timings;
@@ -18,6 +18,7 @@ use crate::admission::Admission;
 use crate::audit::{self, Audit};
 use crate::auth::{Authenticator, Gate};
 use crate::bus::{Bus, Subscription};
+use crate::chains::Chains;
 use crate::config::MasterOpts;
 use crate::dispatch::Dispatcher;
 use crate::event_return;
@@ -38,6 +39,7 @@ use crate::presence::{self, Presence};
 use crate::private_ops::PrivatePool;
 use crate::publisher::{CurrentKey, PublisherHandle};
 use crate::queries::Queries;
+use crate::reactor::Reactor;
 use crate::refusals::Refusals;
 use crate::requests::{Auths, Handlers, OpenHooks, PillarRequests};
 use crate::returns::ReturnIntake;
@@ -155,6 +157,7 @@ struct Shared<'a> {
     mine: Arc<Mine>,
     reports: Arc<SandboxReports>,
     pillars: Arc<Pillars>,
+    chains: Arc<Chains>,
 }
 
 /// Makes a master whose publish port is `port`.
@@ -187,6 +190,7 @@ pub(super) fn assemble(
         files: Arc::new(configured.files),
         mine: Arc::new(configured.mine),
         pillars: Arc::new(pillars),
+        chains: Arc::default(),
         reports,
         opts: &opts,
         opened,
@@ -200,11 +204,13 @@ pub(super) fn assemble(
     let returns = shared.returns();
     let runners = shared.runners(&dispatcher, &returns);
     let peer = shared.peer(configured.peer, &dispatcher, &runners);
+    let reactor =
+        Reactor::new(opts.reactor.clone(), opts.id.clone(), runners.clone(), bus.clone(), shared.chains.clone());
     let maintenance = Arc::new(shared.maintenance(&dispatcher, &peer, python_jobs));
     let handlers = Arc::new(shared.handlers(port, dispatcher, returns, runners, peer));
     let presence = shared.presence;
     let (audit, jobs, private, bus) = (audit.clone(), jobs.clone(), private.clone(), bus.clone());
-    Ok(Master { opts, handlers, maintenance, audit, presence, jobs, private, bus })
+    Ok(Master { opts, handlers, maintenance, audit, presence, jobs, private, bus, reactor: Mutex::new(reactor) })
 }
 
 impl Shared<'_> {
@@ -216,6 +222,7 @@ impl Shared<'_> {
             jobs: self.opened.jobs.clone(),
             publisher,
             bus: self.opened.bus.clone(),
+            chains: self.chains.clone(),
             refusals: self.refusals.clone(),
             python_files: (self.opts.jobs.keep && python_jobs.on()).then(|| python_jobs.clone()),
             filters: self.opts.publisher.filters,
@@ -249,6 +256,7 @@ impl Shared<'_> {
             bus: self.opened.bus.clone(),
             runs: runners::Runs::default(),
             orchestrations: runners::Orchestrations::new(&self.opts.orchestrate),
+            chains: self.chains.clone(),
         };
         let (audit, refusals) = (self.opened.audit.clone(), self.refusals.clone());
         Runners { parts: parts.into(), returns: returns.clone(), audit, refusals }
@@ -385,15 +393,22 @@ pub(super) fn maintain(
     let runners = handlers.runners.clone();
     let (presence, bus) = (opts.maintenance.presence_events.then(|| presence.clone()), bus.clone());
     let every = opts.maintenance.loop_interval;
+    let reactor = master.reactor.lock().unwrap_or_else(PoisonError::into_inner).take();
     let keep_events =
         event_return::run(jobs.clone(), opts.event_return.clone(), opts.id.clone(), kept_events, stop.clone());
     let (maintain, watch) = (maintenance.clone().run(stop.clone()), audit::watch_keys(audit.clone(), stop.clone()));
+    let (reactor_stop, presence_stop) = (stop.clone(), stop);
     async move {
         let tell_presence = async {
             if let Some(presence) = presence {
-                presence::tell(&presence, &bus, every, stop).await;
+                presence::tell(&presence, &bus, every, presence_stop).await;
             }
         };
-        tokio::join!(maintain, watch, tell_presence, keep_events, runners.tell_interrupted());
+        let react = async {
+            if let Some((reactor, events)) = reactor {
+                reactor.run(events, reactor_stop).await;
+            }
+        };
+        tokio::join!(maintain, watch, tell_presence, keep_events, react, runners.tell_interrupted());
     }
 }

@@ -1,9 +1,9 @@
 //! The parts of a running master.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use crate::audit::Audit;
-use crate::bus::Bus;
+use crate::bus::{Bus, Subscription};
 use crate::config::MasterOpts;
 use crate::fileserver::FileServer;
 use crate::jobs::JobCache;
@@ -12,6 +12,7 @@ use crate::mine::MineRules;
 use crate::peer::PeerRules;
 use crate::presence::Presence;
 use crate::private_ops::PrivatePool;
+use crate::reactor::Reactor;
 use crate::requests::Handlers;
 
 /// The parts of a running master.
@@ -25,6 +26,8 @@ pub(super) struct Master {
     pub(super) jobs: Arc<JobCache>,
     pub(super) private: PrivatePool,
     pub(super) bus: Bus,
+    /// The reactor and its events, until it runs.
+    pub(super) reactor: Mutex<Option<(Arc<Reactor>, Subscription)>>,
 }
 
 impl Master {

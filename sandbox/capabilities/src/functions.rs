@@ -18,6 +18,16 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         ("mount", Standard::Least),
         ("pkg", Standard::Least),
         ("pkgrepo", Standard::Least),
+        ("postgres_cluster", Standard::Least),
+        ("postgres_database", Standard::Least),
+        ("postgres_extension", Standard::Least),
+        ("postgres_group", Standard::Least),
+        ("postgres_initdb", Standard::Least),
+        ("postgres_language", Standard::Least),
+        ("postgres_privileges", Standard::Least),
+        ("postgres_schema", Standard::Least),
+        ("postgres_tablespace", Standard::Least),
+        ("postgres_user", Standard::Least),
         // `state` does so for the templates of SLS files.
         ("state", Standard::All),
         // The same for callers of `test.*`, which is often all that users may call: so only functions that need no

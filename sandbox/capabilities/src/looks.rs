@@ -107,6 +107,7 @@ const STANDARD: &[(&str, &[&str])] = &[
             "/usr/bin/apt-get --just-print -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache= -o Debug::NoLocking=true -o Dir::Log::Planner=/dev/null dist-upgrade",
         ],
     ),
+    ("postgres", &["/usr/bin/pg_lsclusters --no-header"]),
     (
         "service",
         &[
@@ -140,6 +141,36 @@ const STANDARD: &[(&str, &[&str])] = &[
     ),
     ("timezone", &["/usr/bin/date +%Z", "/usr/bin/date +%z", "/usr/bin/timedatectl"]),
 ];
+
+/// Questions to a PostgreSQL server, `NAME: SELECT …` in each line. They are whole: nothing in them is a caller's, and they
+/// name what they ask by `pg_catalog`, so that nobody's function of the same name runs. The module `postgres` has the same file.
+const POSTGRES: &str = include_str!("looks/postgres.sql");
+
+/// The option of psql that names its server; a folder is one of this host's.
+const HOSTS: [&[&str]; 3] = [&[], &["--host", "*"], &["--host", "/**"]];
+
+/// Command lines of psql with each question, wherever the server is and whoever asks. SQL text cannot have a wildcard here:
+/// it could do anything.
+fn postgres() -> Vec<Look> {
+    let users: [&[&str]; 2] = [&[], &["--username", "*"]];
+    let ports: [&[&str]; 2] = [&[], &["--port", "*"]];
+    let mut looks = Vec::new();
+    for query in POSTGRES.lines().filter_map(|line| line.split_once(": ")).map(|(_, query)| query) {
+        let copy = format!("COPY ({query}) TO STDOUT WITH CSV HEADER");
+        for user in users {
+            for host in HOSTS {
+                for port in ports {
+                    let quiet = ["--no-align", "--no-readline", "--no-psqlrc", "--no-password"];
+                    let rest = ["--dbname", "*", "-c", &copy];
+                    let arguments = [&quiet[..], user, host, port, &rest].concat();
+                    let arguments = arguments.into_iter().map(str::to_owned).collect();
+                    looks.push(Look { program: "/usr/bin/psql".into(), arguments, open: false, never: Vec::new() });
+                }
+            }
+        }
+    }
+    looks
+}
 
 /// What looks at users and groups, and whether there is a directory.
 const ACCOUNTS: &[&str] = &[
@@ -259,7 +290,11 @@ impl fmt::Display for Look {
 /// Returns the looks that a standard module comes with.
 pub fn standard_looks(module: &str) -> Vec<Look> {
     let found = STANDARD.iter().find(|(name, _)| *name == module).map_or(&[][..], |(_, looks)| *looks);
-    found.iter().filter_map(|text| Look::read(text).ok()).collect()
+    let mut looks: Vec<Look> = found.iter().filter_map(|text| Look::read(text).ok()).collect();
+    if module == "postgres" {
+        looks.extend(postgres());
+    }
+    looks
 }
 
 #[cfg(test)]
@@ -404,6 +439,47 @@ mod tests {
             ),
         ] {
             assert!(!looked(module, argv), "{argv:?}");
+        }
+        // The questions to PostgreSQL: those and no other SQL, to a database and not an address.
+        let databases = POSTGRES.lines().nth(1).and_then(|line| line.strip_prefix("databases: ")).unwrap();
+        let copy = format!("COPY ({databases}) TO STDOUT WITH CSV HEADER");
+        let quiet = ["psql", "--no-align", "--no-readline", "--no-psqlrc", "--no-password"];
+        let psql = |more: &[&str]| looked("postgres", &[&quiet[..], more].concat());
+        assert!(psql(&["--dbname", "postgres", "-c", &copy]));
+        assert!(psql(&[
+            "--username",
+            "u",
+            "--host",
+            "/run/postgresql",
+            "--port",
+            "5432",
+            "--dbname",
+            "a b",
+            "-c",
+            &copy
+        ]));
+        for more in [
+            &["--dbname", "postgres", "-c", "COPY (SELECT lo_unlink(1)) TO STDOUT WITH CSV HEADER"][..],
+            &["--dbname", "postgres", "-c", &copy.replace("datname", "datname, lo_unlink(1)")],
+            &["--dbname", "postgres", "-c", &copy, "-c", "DROP DATABASE a"],
+            &["--dbname", "postgres", "-f", "/tmp/x"],
+            &["--dbname", "postgres"],
+            &["--dbname", "host=/tmp/x options=-csession_preload_libraries=x", "-c", &copy],
+            &["--dbname", "postgresql://example/x", "-c", &copy],
+            &["--dbname", "-f/tmp/x", "-c", &copy],
+            &["--username", "--output=/tmp/x", "--dbname", "postgres", "-c", &copy],
+            &["--log-file", "/tmp/x", "--dbname", "postgres", "-c", &copy],
+        ] {
+            assert!(!psql(more), "{more:?}");
+        }
+        assert!(!looked("psql", &[&quiet[..], &["--dbname", "postgres", "-c", &copy]].concat()));
+        for query in POSTGRES.lines() {
+            let (name, sql) = query.split_once(": ").unwrap();
+            assert!(sql.starts_with("SELECT ") && !is_glob(sql) && !sql.contains(';'), "{name}");
+            // No table or function is one of whoever comes first in a search path.
+            let words: Vec<&str> = sql.split([' ', ',', '(', ')']).collect();
+            let tables = words.windows(2).filter(|pair| matches!(pair[0], "FROM" | "JOIN")).map(|pair| pair[1]);
+            assert!(tables.into_iter().all(|table| table.starts_with("pg_catalog.")), "{name}");
         }
         for (module, looks) in STANDARD {
             for look in looks.iter().filter(|look| look.ends_with(" **")) {

@@ -10,6 +10,7 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         ("file", Standard::Least),
         ("mine", Standard::Names(&["mine_functions"])),
         ("pillar", Standard::All),
+        ("postgres", Standard::Least),
         ("state", Standard::All),
     ],
     wrong_name: |name| match is_glob(name) {

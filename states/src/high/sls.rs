@@ -31,7 +31,7 @@ impl<'a> Renderer<'a> {
     pub(crate) fn new(host: &'a dyn Host, options: &'a Options, budget: &'a Budget) -> Self {
         Self {
             files: Files::new(host, options, budget),
-            templates: Templates { host, options, budget },
+            templates: Templates { host, options, budget, context: None },
             order: 10_000,
             done: HashSet::new(),
             seen: HashSet::new(),

@@ -177,6 +177,83 @@ const STANDARD: &[(&str, &[&str], usize)] = &[
     ("pkgrepo", &["brine:host/changes", "brine:host/functions", "brine:host/job", "brine:host/log"], 210_000),
     ("ps", &["brine:host/kernel", "brine:host/log"], 100_000),
     (
+        "postgres",
+        &[
+            "brine:host/changes",
+            "brine:host/config",
+            "brine:host/log",
+            "brine:host/pillar",
+            "brine:host/process",
+            "wasi:random/random",
+        ],
+        // With Unicode's tables, for passwords.
+        600_000,
+    ),
+    (
+        "postgres_cluster",
+        &["brine:host/changes", "brine:host/config", "brine:host/functions", "brine:host/job", "brine:host/log"],
+        130_000,
+    ),
+    (
+        "postgres_database",
+        &["brine:host/changes", "brine:host/config", "brine:host/functions", "brine:host/job", "brine:host/log"],
+        130_000,
+    ),
+    (
+        "postgres_extension",
+        &["brine:host/changes", "brine:host/config", "brine:host/functions", "brine:host/job", "brine:host/log"],
+        130_000,
+    ),
+    (
+        "postgres_group",
+        &[
+            "brine:host/changes",
+            "brine:host/config",
+            "brine:host/functions",
+            "brine:host/job",
+            "brine:host/log",
+            "wasi:random/random",
+        ],
+        450_000,
+    ),
+    (
+        "postgres_initdb",
+        &["brine:host/changes", "brine:host/config", "brine:host/functions", "brine:host/job", "brine:host/log"],
+        130_000,
+    ),
+    (
+        "postgres_language",
+        &["brine:host/changes", "brine:host/config", "brine:host/functions", "brine:host/job", "brine:host/log"],
+        130_000,
+    ),
+    (
+        "postgres_privileges",
+        &["brine:host/changes", "brine:host/config", "brine:host/functions", "brine:host/job", "brine:host/log"],
+        130_000,
+    ),
+    (
+        "postgres_schema",
+        &["brine:host/changes", "brine:host/config", "brine:host/functions", "brine:host/job", "brine:host/log"],
+        130_000,
+    ),
+    (
+        "postgres_tablespace",
+        &["brine:host/changes", "brine:host/config", "brine:host/functions", "brine:host/job", "brine:host/log"],
+        130_000,
+    ),
+    (
+        "postgres_user",
+        &[
+            "brine:host/changes",
+            "brine:host/config",
+            "brine:host/functions",
+            "brine:host/job",
+            "brine:host/log",
+            "wasi:random/random",
+        ],
+        450_000,
+    ),
+    (
         "saltutil",
         &["brine:host/files", "brine:host/job", "brine:host/jobs", "brine:host/log", "brine:host/modules"],
         170_000,

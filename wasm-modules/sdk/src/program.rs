@@ -128,6 +128,13 @@ impl Program {
         self
     }
 
+    /// Keeps so many bytes of each output, up to the host's own bound.
+    #[must_use]
+    pub fn max_output(mut self, bytes: u64) -> Self {
+        self.command.max_output = Some(bytes);
+        self
+    }
+
     /// Runs it as this user.
     #[must_use]
     pub fn run_as(mut self, user: impl Into<String>) -> Self {

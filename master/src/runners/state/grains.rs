@@ -26,7 +26,7 @@ impl HostGrains {
         }
         let found = on_master::grains(parts).await;
         let mut grains = found.unwrap_or_else(|failure| {
-            tracing::warn!("orchestrations see no grains of this host: {}", failure.0.python_str());
+            tracing::warn!("templates of the master see no grains of this host: {}", failure.0.python_str());
             map::<&str, Value>([])
         });
         grains.insert("id", parts.opts.id.as_str());

@@ -18,6 +18,7 @@
 //! | `in_master`, `parallel` | `salt.runner`, `salt.wheel`; `salt.parallel_runners` |
 //! | `wait` | `salt.wait_for_event` |
 //! | `result` | results of states, and what they come to together |
+//! | `reaction` | SLS files of the reactor, to low chunks |
 //! | `grains`, `pauses` | the grains of this host; pauses of runs |
 //! | `begun` | the orchestrations that run, on disk |
 
@@ -33,6 +34,7 @@ mod patience;
 mod pauses;
 mod pretend;
 mod publish;
+mod reaction;
 mod result;
 mod table;
 mod turns;
@@ -46,6 +48,7 @@ use super::function::{Function, Outcome, Run, functions};
 use asked::{Asked, What};
 pub(super) use begun::Interrupted;
 pub(crate) use opts::OrchestrateOpts;
+pub(crate) use reaction::{Reacting, SlsFile};
 pub(crate) use turns::Orchestrations;
 
 /// The functions of this module.

@@ -15,6 +15,8 @@ pub(super) struct Patience {
     pub(super) until: Instant,
     /// The time that it was given, for people.
     pub(super) time: Duration,
+    /// The setting of that, for people: ` (orchestrate_timeout)`.
+    pub(super) setting: &'static str,
 }
 
 impl Patience {
@@ -38,7 +40,7 @@ impl Patience {
             biased;
             () = self.stop.cancelled() => "nobody waits for it any more".to_owned(),
             () = tokio::time::sleep_until(self.until) => {
-                format!("it took longer than {} s (orchestrate_timeout)", self.time.as_secs())
+                format!("it took longer than {} s{}", self.time.as_secs(), self.setting)
             }
         }
     }

@@ -93,7 +93,13 @@ pub(super) async fn run(run: &Run, asked: Asked) -> Result<Wire, Failure> {
         return_max: opts.return_max,
     };
     let time = opts.timeout;
-    let patience = Patience { runtime: Handle::current(), stop, until: Instant::now() + time, time };
+    let patience = Patience {
+        runtime: Handle::current(),
+        stop,
+        until: Instant::now() + time,
+        time,
+        setting: " (orchestrate_timeout)",
+    };
     let work = Work { asked, actor: actor.into(), patience, opts, id, shown, grains, pillar };
     let pauses = parts.orchestrations.pauses.begin(&jid);
     let (done, result) = oneshot::channel();
@@ -158,7 +164,7 @@ impl Work {
                 Level::Info | Level::Debug => tracing::debug!("orchestration {of}: {text}"),
             }
         }));
-        let world = World::new(surroundings, self.actor, self.patience);
+        let world = World::new(surroundings, self.actor, self.patience, format!("orchestration {jid}"));
         // Half of the time is for the states that come after one that never succeeds.
         let patience = self.opts.timeout.as_secs() / 2;
         let limits = Limits { jinja: self.opts.jinja.clone(), patience, ..Limits::default() };

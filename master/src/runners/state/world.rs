@@ -24,12 +24,14 @@ pub(super) struct World {
     pub(super) surroundings: Surroundings,
     pub(super) actor: Arc<Actor>,
     pub(super) patience: Patience,
+    /// What it is, for the log: `orchestration 2026…`.
+    label: String,
     calls: std::cell::Cell<usize>,
 }
 
 impl World {
-    pub(super) const fn new(surroundings: Surroundings, actor: Arc<Actor>, patience: Patience) -> Self {
-        Self { surroundings, actor, patience, calls: std::cell::Cell::new(0) }
+    pub(super) const fn new(surroundings: Surroundings, actor: Arc<Actor>, patience: Patience, label: String) -> Self {
+        Self { surroundings, actor, patience, label, calls: std::cell::Cell::new(0) }
     }
 
     /// Calls a function that starts something, with the rights of the orchestration's caller.
@@ -122,6 +124,6 @@ impl Host for World {
     }
 
     fn warn(&self, message: &str) {
-        tracing::warn!("orchestration {}: {}", self.actor.within.jid, brine_protocol::text::short(message, 300));
+        tracing::warn!("{}: {}", self.label, brine_protocol::text::short(message, 300));
     }
 }

@@ -149,6 +149,7 @@ mod minion;
 mod network;
 mod pillar;
 mod process;
+mod reactor;
 mod returners;
 mod sandbox;
 mod unused;
@@ -164,12 +165,13 @@ pub use minion::*;
 pub use network::*;
 pub use pillar::*;
 pub use process::*;
+pub use reactor::*;
 pub use returners::*;
 pub use sandbox::*;
 pub use unused::*;
 
 /// Every area, in the order of `docs/settings.md`.
-pub const AREAS: [Area; 14] = [
+pub const AREAS: [Area; 15] = [
     process::AREA,
     network::AREA,
     limits::AREA,
@@ -180,6 +182,7 @@ pub const AREAS: [Area; 14] = [
     returners::AREA,
     files::AREA,
     pillar::AREA,
+    reactor::AREA,
     minion::AREA,
     sandbox::AREA,
     commands::AREA,

@@ -24,6 +24,7 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         ("mount", Standard::Least),
         ("pip", Standard::Least),
         ("pkg", Standard::Least),
+        ("postgres", Standard::Least),
         ("service", Standard::Least),
         ("shadow", Standard::Least),
         ("ssh", Standard::Least),

@@ -48,6 +48,7 @@ pub(super) fn check(fleet: &Fleet) {
         "pillar",
         "pip",
         "pkg",
+        "postgres",
         "saltutil",
         "sandbox",
         "service",
