@@ -50,6 +50,9 @@ struct Entry {
     judged: Option<(Sha256Hex, bool)>,
 }
 
+/// A beacon whose turn it is, what it handed on, and how its configuration was judged.
+type Turn = (Arc<Beacon>, Option<Vec<u8>>, Option<(Sha256Hex, bool)>);
+
 /// What became of a look.
 enum Looked {
     /// The beacon cannot look: said already.
@@ -214,7 +217,7 @@ impl Table {
     }
 
     /// Takes beacons whose turn it is.
-    fn due(&mut self, now: Instant, most: usize) -> Vec<(Arc<Beacon>, Option<Vec<u8>>, Option<(Sha256Hex, bool)>)> {
+    fn due(&mut self, now: Instant, most: usize) -> Vec<Turn> {
         let mut waiting: Vec<&mut Entry> = self.entries.values_mut().filter(|e| !e.looks && e.due <= now).collect();
         waiting.sort_by_key(|entry| entry.due);
         let turn = waiting.into_iter().take(most).map(|entry| {
