@@ -75,8 +75,6 @@ fn what_a_beacon_does_wrong_is_its_own_and_is_said_once() {
         let keys: Vec<&String> = event.as_object().expect("a dict").keys().collect();
         assert_eq!(keys, ["_stamp"], "{name}: {event}");
     }
-    // Of too many events, the first ones come.
-    wait_for("events of many", || (events.count(&tag("many")) > 100).then_some(()));
     // A tag leads nowhere else, and the id is the minion's.
     let told = events.wait_tag("salt/beacon/web1/tags/ok");
     assert_eq!(told["id"], json!("web1"));
