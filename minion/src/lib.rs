@@ -11,6 +11,8 @@
 //! - [`grains`], [`pillar`]: the minion's own data and the master's data for it · [`events`], `mine`: events and mine
 //!   data for the master · `startup`: the states of the start
 //! - `beacons`: what modules watch on this host, and the events that they make of it
+//!   data for the master · `startup`: the states of the start ·
+//!   `schedule`: jobs at their time
 //! - `accounts`, `host_names`, `text_file`, `spare_files`: this host's users, names and small files
 //! - [`minion`]: puts the parts together and runs them from start to end
 //!
@@ -42,6 +44,7 @@ pub mod modules;
 pub mod pillar;
 pub mod pki;
 pub mod returns;
+mod schedule;
 mod spare_files;
 mod startup;
 mod states;

@@ -64,6 +64,7 @@ fn sync_modules_tells_what_changed() {
             "postgres",
             "saltutil",
             "sandbox",
+            "schedule",
             "service",
             "shadow",
             "ssh",

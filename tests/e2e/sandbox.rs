@@ -150,6 +150,7 @@ fn the_owner_sees_what_each_module_may_do() {
         "postgres_user",
         "saltutil",
         "sandbox",
+        "schedule",
         "service",
         "shadow",
         "ssh",

@@ -21,6 +21,7 @@ mod pillar;
 mod policy;
 mod process;
 mod progress;
+mod schedule;
 mod slow;
 mod states;
 mod static_grains;
@@ -42,6 +43,7 @@ use crate::jobs::ProcDir;
 use crate::modules::Modules;
 use crate::pillar::PillarStore;
 use crate::pillar::Refresh;
+use crate::schedule::Schedule;
 use crate::states::Runs;
 use changes::Changes;
 use disks::Disks;
@@ -66,6 +68,7 @@ pub(crate) struct Sources {
     pub(crate) refresh: Arc<Refresh>,
     pub(crate) runs: Arc<Runs>,
     pub(crate) beacons: Arc<Beacons>,
+    pub(crate) schedule: Arc<Schedule>,
     pub(crate) masters: Masters,
     /// The files of the master, or this host's own where there is none.
     pub(crate) files: FileClient,
@@ -81,6 +84,7 @@ pub struct MinionBroker {
     refresh: Arc<Refresh>,
     runs: Arc<Runs>,
     beacons: Arc<Beacons>,
+    schedule: Arc<Schedule>,
     files: Files,
     changes: Changes,
     teller: Teller,
@@ -96,7 +100,8 @@ pub struct MinionBroker {
 impl MinionBroker {
     /// Makes the broker.
     pub(crate) fn new(sources: Sources) -> Arc<Self> {
-        let Sources { opts, grains, pillar, procs, modules, refresh, runs, beacons, masters, files } = sources;
+        let Sources { opts, grains, pillar, procs, modules, refresh, runs, schedule, beacons, masters, files } =
+            sources;
         let resolver: Arc<dyn Resolver> = Arc::new(SystemResolver::default());
         Arc::new(Self {
             changes: Changes::new(&opts),
@@ -112,6 +117,7 @@ impl MinionBroker {
             refresh,
             runs,
             beacons,
+            schedule,
             resolver,
             processes: Processes::new(),
             disks: Disks::new(),

@@ -20,7 +20,7 @@ fn candidates(command: &Command, line: &Line) -> Vec<String> {
         let runtime = start_threads().ok()?;
         let functions = runtime.block_on(async {
             let sandbox = package_sandbox(&opts, flags.module_dir.clone()).ok()?;
-            let base = Base::prepare(opts, false, sandbox).await.ok()?;
+            let base = Base::prepare(opts, false, false, sandbox).await.ok()?;
             let functions = function_names(&base.sandbox);
             base.sandbox.shutdown().await;
             Some(functions)

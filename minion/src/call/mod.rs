@@ -65,7 +65,7 @@ async fn run(flags: &Flags, printer: &mut Printer, opts: MinionOpts) -> Result<i
         return Ok(exit::OK);
     }
     let make_sandbox = package_sandbox(&opts, flags.module_dir.clone()).map_err(failed)?;
-    let base = Base::prepare(opts, with_master, make_sandbox).await.map_err(failed)?;
+    let base = Base::prepare(opts, with_master, false, make_sandbox).await.map_err(failed)?;
     let code = match flags.grains {
         false => call(flags, printer, &base).await,
         true => {

@@ -55,7 +55,6 @@ pub(crate) enum Reply {
     #[expect(dead_code, reason = "for beacons")]
     Starter(oneshot::Sender<Called>),
     /// Nobody: a failure is logged.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for the schedule"))]
     Nobody,
 }
 

@@ -19,6 +19,7 @@ use crate::jobs::{CONTROL_SLOTS, JobLimits, JobParts, JobRunner, Jobs, ProcDir};
 use crate::modules::Modules;
 use crate::pillar::{OwnPillar, PillarStore, Refresh};
 use crate::pki::Pki;
+use crate::schedule::Schedule;
 use crate::states::{Remembered, Runs};
 
 /// The sandbox's bound on jobs at once, less the slots reserved for control jobs.
@@ -37,13 +38,16 @@ pub(crate) struct Base {
     pub(crate) events: Arc<Events>,
     pub(crate) jobs: Arc<Jobs>,
     pub(crate) beacons: Arc<Beacons>,
+    pub(crate) schedule: Arc<Schedule>,
 }
 
 impl Base {
-    /// Gets everything ready that needs no master. `with_master` is false for `salt-call --local`.
+    /// Gets everything ready that needs no master. `with_master` is false for `salt-call --local`, `lasting`
+    /// for each process that is not the daemon.
     pub(crate) async fn prepare(
         opts: MinionOpts,
         with_master: bool,
+        lasting: bool,
         make_sandbox: MakeSandbox,
     ) -> Result<Self, MinionError> {
         let opts = Arc::new(opts);
@@ -79,7 +83,14 @@ impl Base {
         let (of, known) = (masters.clone(), Arc::clone(&grains));
         let refresh = Refresh::new(Arc::clone(&opts), of, own_pillar, known, Arc::clone(&pillar));
         let beacons = Beacons::new(Arc::clone(&opts), Arc::clone(&pillar));
+        let schedule = {
+            let (opts, pillar, grains) = (Arc::clone(&opts), Arc::clone(&pillar), Arc::clone(&grains));
+            // Only the daemon fires.
+            let opened = tokio::task::spawn_blocking(move || Schedule::new(&opts, pillar, grains, lasting));
+            opened.await.expect("reading the schedule neither panics nor is cancelled")
+        };
         let broker = MinionBroker::new(Sources {
+            schedule: Arc::clone(&schedule),
             opts: Arc::clone(&opts),
             grains: Arc::clone(&grains),
             pillar: Arc::clone(&pillar),
@@ -128,7 +139,7 @@ impl Base {
                 seen_jids: opts.jobs.seen_jids,
             },
         });
-        Ok(Self { opts, grains, pillar, refresh, procs, modules, sandbox, masters, events, jobs, beacons })
+        Ok(Self { opts, grains, pillar, refresh, procs, modules, sandbox, masters, events, jobs, schedule, beacons })
     }
 }
 

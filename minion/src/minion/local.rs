@@ -25,7 +25,7 @@ impl Local {
     /// # Errors
     /// When a folder, a setting or the sandbox cannot be used.
     pub async fn prepare(opts: MinionOpts, make_sandbox: MakeSandbox) -> Result<Self, MinionError> {
-        Ok(Self { base: Base::prepare(opts, false, make_sandbox).await? })
+        Ok(Self { base: Base::prepare(opts, false, false, make_sandbox).await? })
     }
 
     /// The sandbox of this minion.

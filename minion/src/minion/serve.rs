@@ -14,17 +14,21 @@ use super::base::Base;
 use super::control::MinionControl;
 use super::error::MinionError;
 use super::sandbox::MakeSandbox;
-use crate::beacons::Runner;
+use crate::beacons::Runner as BeaconRunner;
 use crate::config::MinionOpts;
 use crate::connection::{Arrival, Channel, Patience, Publications, SignInError};
 use crate::events::Events;
 use crate::jobs::Source;
 use crate::mine::Mine;
 use crate::returns::{ReturnSender, Spool};
+use crate::schedule::{Runner, Watchers};
 use crate::startup::Startup;
 
 /// How long the last returns may take when the minion ends. Others stay in the spool.
 const LAST_RETURNS: Duration = Duration::from_secs(3);
+
+/// How long the schedule may take to note what has ended.
+const LAST_NOTES: Duration = Duration::from_secs(1);
 
 /// A minion that is ready to sign in.
 pub struct Minion {
@@ -45,7 +49,7 @@ impl Minion {
     /// # Errors
     /// When a folder, a key, a setting or the sandbox cannot be used.
     pub async fn prepare(opts: MinionOpts, make_sandbox: MakeSandbox) -> Result<Self, MinionError> {
-        let base = Base::prepare(opts, true, make_sandbox).await?;
+        let base = Base::prepare(opts, true, true, make_sandbox).await?;
         let channel = Arc::clone(base.masters.preferred().expect("it was asked for"));
         let opts = &base.opts;
         let (spool, left) = Spool::open(&opts.cachedir.join("spool"), opts.returns.limits)?;
@@ -93,7 +97,7 @@ impl Minion {
             ready: self.ready.subscribe(),
         };
         tasks.spawn(mine.run());
-        let beacons = Runner {
+        let beacons = BeaconRunner {
             beacons: Arc::clone(&self.base.beacons),
             masters: self.base.masters.clone(),
             events: Arc::clone(&self.base.events),
@@ -109,13 +113,30 @@ impl Minion {
             ready: self.ready.subscribe(),
         };
         tasks.spawn(startup.run());
+        let watchers = Watchers::new();
+        let scheduled = Runner {
+            schedule: Arc::clone(&self.base.schedule),
+            opts: Arc::clone(&self.base.opts),
+            masters: self.base.masters.clone(),
+            pillar: Arc::clone(&self.base.pillar),
+            jobs: Arc::clone(&self.base.jobs),
+            returns: Arc::clone(&self.returns),
+            events: Arc::clone(&self.base.events),
+            watchers: watchers.clone(),
+            ready: self.ready.subscribe(),
+        };
+        let firing = tasks.spawn(scheduled.run());
         let mut background = JoinSet::new();
         let ended = tokio::select! {
             ended = self.serve(&mut background) => ended,
             () = end => Ok(()),
         };
         info!("ending: {} jobs are running, {} returns wait", self.base.jobs.count(), self.returns.waiting());
+        firing.abort();
         self.base.jobs.drain(self.base.opts.jobs.drain).await;
+        // The schedule notes that its jobs have ended.
+        watchers.close();
+        let _ = tokio::time::timeout(LAST_NOTES, watchers.wait()).await;
         if self.channel.current_sign_in().is_some()
             && tokio::time::timeout(LAST_RETURNS, self.returns.drained()).await.is_err()
         {

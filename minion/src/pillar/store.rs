@@ -11,8 +11,8 @@ const ERRORS: &str = "_errors";
 /// The present pillar. It holds secrets, so it does not print.
 pub struct PillarStore {
     kept: RwLock<Kept>,
-    /// Told of each answer that is taken.
-    changes: watch::Sender<()>,
+    /// Counts the pillars that came.
+    came: watch::Sender<u64>,
 }
 
 struct Kept {
@@ -36,7 +36,7 @@ impl PillarStore {
     /// Empty until the master sends a pillar.
     pub fn new() -> Arc<Self> {
         let kept = RwLock::new(Kept { pillar: Arc::new(empty_map()), is_good: false });
-        Arc::new(Self { kept, changes: watch::Sender::new(()) })
+        Arc::new(Self { kept, came: watch::Sender::new(0) })
     }
 
     /// The last good pillar.
@@ -44,19 +44,19 @@ impl PillarStore {
         Arc::clone(&self.kept.read().unwrap_or_else(PoisonError::into_inner).pillar)
     }
 
-    /// Says when the pillar may be another.
-    pub(crate) fn changes(&self) -> watch::Receiver<()> {
-        self.changes.subscribe()
-    }
-
     /// Replaces the pillar by a new one, unless that has errors and the present one has none.
     pub fn replace(&self, pillar: Value) -> Taken {
-        let taken = self.take(pillar);
-        self.changes.send_replace(());
+        let taken = self.put(pillar);
+        self.came.send_modify(|came| *came += 1);
         taken
     }
 
-    fn take(&self, pillar: Value) -> Taken {
+    /// Changes with each pillar that comes.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.came.subscribe()
+    }
+
+    fn put(&self, pillar: Value) -> Taken {
         let mut kept = self.kept.write().unwrap_or_else(PoisonError::into_inner);
         let errors = pillar.get(ERRORS).filter(|errors| errors.truthy()).cloned();
         let Some(errors) = errors else {

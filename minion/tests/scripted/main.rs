@@ -15,5 +15,6 @@ mod jobs;
 mod publications;
 mod replays;
 mod returns;
+mod schedule;
 mod secrets;
 mod startup;

@@ -7,6 +7,9 @@ use super::{ConfigError, yaml};
 use crate::value::{self, Value, ValueExt};
 use brine_patterns::Glob;
 
+/// The file beside the included ones in which a minion keeps what `schedule.*` changed. It is no configuration of the owner's: the minion
+/// reads it by itself.
+pub const SCHEDULE_FILE: &str = "_schedule.conf";
 /// Upper bound on nested includes. More is a loop.
 const MAX_INCLUDES: usize = 16;
 /// Upper bound on the files of one glob.
@@ -69,7 +72,8 @@ fn included(
     let mut merged = value::empty_map();
     for pattern in patterns.list().unwrap_or(one).iter().filter_map(ValueExt::text).filter(|p| !p.is_empty()) {
         let dir = from.parent().unwrap_or(Path::new("/"));
-        let files = glob(&dir.join(pattern));
+        let mut files = glob(&dir.join(pattern));
+        files.retain(|file| file.file_name().is_none_or(|name| name != SCHEDULE_FILE));
         if files.is_empty() && verbose {
             tracing::warn!("{}: the include {pattern:?} matches no files", from.display());
         }

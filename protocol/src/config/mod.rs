@@ -1,6 +1,7 @@
 //! Configuration files (§12): Salt's keys, defaults, includes and YAML.
 
 mod files;
+pub use files::SCHEDULE_FILE;
 mod options;
 pub mod settings;
 mod shown;

@@ -28,6 +28,8 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         ("postgres_schema", Standard::Least),
         ("postgres_tablespace", Standard::Least),
         ("postgres_user", Standard::Least),
+        // `schedule.move` and `copy` ask other minions by it.
+        ("schedule", Standard::Names(&["publish.publish"])),
         // `state` does so for the templates of SLS files.
         ("state", Standard::All),
         // The same for callers of `test.*`, which is often all that users may call: so only functions that need no

@@ -8,6 +8,7 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         ("mine", Standard::All),
         ("module", Standard::All),
         ("saltutil", Standard::All),
+        ("schedule", Standard::All),
         ("state", Standard::All),
         ("sys", Standard::All),
     ],

@@ -260,6 +260,11 @@ const STANDARD: &[(&str, &[&str], usize)] = &[
     ),
     ("sandbox", &["brine:host/log", "brine:host/policy"], 51_000),
     (
+        "schedule",
+        &["brine:host/functions", "brine:host/job", "brine:host/log", "brine:host/modules", "brine:host/schedule"],
+        280_000,
+    ),
+    (
         "service",
         &[
             "brine:host/changes",

@@ -42,6 +42,8 @@ settings! { AREA = "Minion";
     SLS_LIST: Value = any("sls_list", minion("[]"));
     /// Top file of `startup_states: top`.
     TOP_FILE: String = text("top_file", minion("''"));
+    /// Jobs that the minion starts at their time, with the rights of this host's own jobs (docs/schedule.md).
+    SCHEDULE: Value = mapping("schedule", minion("{}")).private();
     /// `local` makes `salt-call` run without a master.
     FILE_CLIENT: String = text("file_client", minion("remote"));
     /// Tell functions to change nothing and to return what they would change.

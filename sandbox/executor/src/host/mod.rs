@@ -26,6 +26,7 @@ pub mod pillar;
 pub mod policy;
 pub mod process;
 pub mod progress;
+pub mod schedule;
 pub mod sockets;
 pub mod states;
 pub mod static_grains;
@@ -76,6 +77,7 @@ pub mod bindings {
                 import brine:host/disks@1.0.0;
                 import brine:host/policy@1.0.0;
                 import brine:host/progress@1.0.0;
+                import brine:host/schedule@1.0.0;
                 import brine:host/states@1.0.0;
                 import brine:host/kernel@1.0.0;
                 import brine:host/beacons@1.0.0;

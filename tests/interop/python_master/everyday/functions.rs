@@ -51,6 +51,7 @@ pub(super) fn check(fleet: &Fleet) {
         "postgres",
         "saltutil",
         "sandbox",
+        "schedule",
         "service",
         "shadow",
         "ssh",

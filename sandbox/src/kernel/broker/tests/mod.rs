@@ -5,7 +5,7 @@ mod process;
 
 use brine_sandbox_wire::{
     ByteBuf, ConfigOp, DirectoriesOp, DisksOp, EventsOp, FilesOp, FunctionsOp, GrainsOp, HttpOp, HttpRequest, JobsOp,
-    ListKind, MineOp, ModulesOp, NetworkOp, PillarOp, PolicyOp, ProcessOp, ProcessRun, ProgressOp, UsersOp,
+    ListKind, MineOp, ModulesOp, NetworkOp, PillarOp, PolicyOp, ProcessOp, ProcessRun, ProgressOp, ScheduleOp, UsersOp,
 };
 use rmpv::Value;
 
@@ -18,7 +18,7 @@ const GRANTS_IT: &str =
 /// Grants every interface, but nothing within it.
 const LINKED: &str = "modules:\n  mine: {grains: true, config: true, modules: true, jobs: true, disks: true, policy: true, process: \
                       [], filesystem: {}, network: [], pillar: [], functions: [], files: [], events: [], mine: []}\n";
-const ANY: &str = "modules:\n  mine: {grains: true, config: true, modules: true, jobs: true, disks: true, policy: true, process: \
+const ANY: &str = "modules:\n  mine: {grains: true, config: true, modules: true, jobs: true, disks: true, policy: true, schedule: true, process: \
                    any, filesystem: {/: rw}, network: [\"0.0.0.0/0:*\", \"[::/0]:*\", \"a.example:*\"], pillar: any, functions: any, \
                    files: any, events: any, mine: any}\n";
 
@@ -103,6 +103,7 @@ fn one_of_each() -> Vec<HostOp> {
         HostOp::Mine(MineOp::Publish { name: "a".into(), data: data(1) }),
         HostOp::Mine(MineOp::Delete { name: "a".into() }),
         progress(1),
+        HostOp::Schedule(ScheduleOp::Saved),
         HostOp::Users(UsersOp::UserName { uid: 0 }),
         HostOp::Users(UsersOp::GroupName { gid: 0 }),
         HostOp::Directories(DirectoriesOp::Line { path: "/etc".into() }),
