@@ -100,6 +100,24 @@ impl Events {
         }
     }
 
+    /// Sends events in one request, each a dict of `tag` and `data`, to the preferred master, and waits for at most 10 s.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub async fn send_several(&self, events: Vec<Value>) -> Result<(), String> {
+        let load = map([
+            ("cmd", Value::from("_minion_event")),
+            ("id", Value::from(&self.opts.id)),
+            ("events", Value::Array(events)),
+            ("pretag", Value::Nil),
+        ]);
+        match tokio::time::timeout(MAX_SENDING, self.request(None, "of beacons", load)).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(e)) => Err(format!("events could not be sent: {e}")),
+            Err(_) => Err(format!("events could not be sent within {MAX_SENDING:?}")),
+        }
+    }
+
     fn start_grains(&self) -> Option<Value> {
         let names = &self.opts.events.start_grains;
         if names.is_empty() {
@@ -129,6 +147,10 @@ impl Events {
         if let Some(grains) = grains {
             load.insert("grains", grains);
         }
+        self.request(master, tag, load).await
+    }
+
+    async fn request(&self, master: Option<&str>, tag: &str, load: Value) -> Result<(), ChannelError> {
         let mut tries = self.opts.net.request_tries;
         loop {
             match self.masters.asker(master)?.request(load.clone()).await {

@@ -9,6 +9,8 @@
 //! - [`modules`]: modules from the master's file server · [`fileclient`], `filecache`: the file server's client and
 //!   cache
 //! - [`grains`], [`pillar`]: the minion's own data and the master's data for it · [`events`], `mine`: events and mine
+//!   data for the master · `startup`: the states of the start
+//! - `beacons`: what modules watch on this host, and the events that they make of it
 //!   data for the master · `startup`: the states of the start ·
 //!   `schedule`: jobs at their time
 //! - `accounts`, `host_names`, `text_file`, `spare_files`: this host's users, names and small files
@@ -23,6 +25,7 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod accounts;
+mod beacons;
 pub mod broker;
 pub mod call;
 mod cli;

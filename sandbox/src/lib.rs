@@ -77,8 +77,8 @@ use std::path::PathBuf;
 pub use brine_capabilities::WALLS as WALLS_GRAIN;
 pub use brine_capabilities::ops::*;
 pub use brine_capabilities::{
-    Access, Capability, Change, Chunk, Content, DirectGrants, Directory, Grant, Grants, Host, HttpRequest, ListKind,
-    Names, NetworkRule, Owner, PROGRAM_FOLDERS, Planned, ProcessGrant, ProcessRun, Program, ScheduleChange,
+    Access, BeaconEdit, Capability, Change, Chunk, Content, DirectGrants, Directory, Grant, Grants, Host, HttpRequest,
+    ListKind, Names, NetworkRule, Owner, PROGRAM_FOLDERS, Planned, ProcessGrant, ProcessRun, Program, ScheduleChange,
     SchedulePlace, Tree, each_capability, innermost,
 };
 pub use brine_component::{Function, ModuleInfo, Param, Rest, signature, state_function};

@@ -82,6 +82,16 @@ impl Resolver<'_> {
         outcome
     }
 
+    /// Runs a function of a module's interface `beacons`: `fun` is `load.beacons.validate`.
+    pub(crate) async fn beacon(&self, job: JobContext, fun: &str, kwargs: Vec<(String, Value)>) -> JobOutcome {
+        let most_ms = job.timeout_ms.unwrap_or(u64::MAX);
+        let chain = Arc::from([fun.to_owned()]);
+        match self.resolve(Arc::new(job), fun, Kind::Beacon, chain, None, most_ms) {
+            Ok(resolved) => self.runner.run(&resolved.call(), (Vec::new(), kwargs)).await,
+            Err((text, sha256)) => JobOutcome::failed(text, sha256),
+        }
+    }
+
     /// Checks whether a job of this function is expected to be short.
     pub(crate) fn is_short(&self, fun: &str) -> bool {
         let Ok((entry, _, number)) = find(self.store, fun, Kind::Function) else { return false };
@@ -144,7 +154,7 @@ impl Resolver<'_> {
         // A state has a plan of its own, in the job's. It may be in test mode by its own words, in a run that is not.
         let plan = match kind {
             Kind::State => job.test.then(|| Plan::of_state(caller.plan.clone())),
-            Kind::Function => caller.plan.clone().or_else(|| job.test.then(Arc::<Plan>::default)),
+            Kind::Function | Kind::Beacon => caller.plan.clone().or_else(|| job.test.then(Arc::<Plan>::default)),
         };
         let own = plan.clone().filter(|_| kind == Kind::State);
         let mut outcome = match self.resolve(Arc::new(job), fun, kind, chain, plan, left) {
@@ -189,11 +199,12 @@ impl Resolver<'_> {
     }
 }
 
-/// What is called: a job's functions are never states, whatever their names.
+/// What is called: a job's functions are never states or beacons, whatever their names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Function,
     State,
+    Beacon,
 }
 
 /// Returns the module and the function behind `module.function`, or Salt's message that there is none.
@@ -209,7 +220,12 @@ fn find<'a>(store: &Store, fun: &'a str, kind: Kind) -> Result<(Arc<Entry>, &'a 
         return Err(format!("{} is not available. {why}.", quoted(fun)));
     };
     let info = &entry.module.info;
-    let of_kind = |known: &brine_component::Function| known.state().is_some() == (kind == Kind::State);
+    let group = match kind {
+        Kind::Function => None,
+        Kind::State => Some(brine_component::STATES),
+        Kind::Beacon => Some(brine_component::BEACONS),
+    };
+    let of_kind = |known: &brine_component::Function| brine_component::group(&known.name) == group;
     let number = info.all().position(|known| known.name == function && of_kind(known));
     if let Some(number) = number {
         return Ok((entry, function, number));
@@ -219,7 +235,7 @@ fn find<'a>(store: &Store, fun: &'a str, kind: Kind) -> Result<(Arc<Entry>, &'a 
             few(info.states.iter().filter_map(brine_component::Function::state).collect::<Vec<_>>().into_iter());
         return Err(format!("{} is not available. States of {module}: {names}.", quoted(fun)));
     }
-    let functions = &info.functions;
+    let functions = if kind == Kind::Beacon { &info.beacons } else { &info.functions };
     let names = few(functions.iter().map(|known| known.name.as_str()));
     Err(format!("{} is not available. Functions of {module}: {names}.", quoted(fun)))
 }

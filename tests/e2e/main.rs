@@ -10,6 +10,7 @@ mod api_remote;
 mod api_salts_tests;
 mod api_shapes;
 mod api_v1;
+mod beacons;
 mod commands;
 mod completion;
 mod copies;

@@ -4,6 +4,7 @@
 
 mod api_clients;
 mod batches;
+mod beacons;
 mod grains;
 mod orchestrate;
 mod outputters;

@@ -3,6 +3,7 @@
 //! The sandbox has checked the module's grant when a call arrives here. Every argument still comes from a guest, so it
 //! is checked again before it is used.
 
+mod beacons;
 mod changes;
 mod config;
 mod disks;
@@ -12,6 +13,7 @@ mod functions;
 mod grains;
 mod http;
 mod jobs;
+mod kernel;
 mod mine;
 mod modules;
 mod network;
@@ -32,6 +34,7 @@ use brine_sandbox::{Broker, Caller, HostError, HostOp, JobContext, LogLevel, San
 use futures_util::future::BoxFuture;
 use tracing::{debug, error, info, trace, warn};
 
+use crate::beacons::Beacons;
 use crate::config::MinionOpts;
 use crate::connection::Masters;
 use crate::fileclient::FileClient;
@@ -64,6 +67,7 @@ pub(crate) struct Sources {
     pub(crate) modules: Arc<Modules>,
     pub(crate) refresh: Arc<Refresh>,
     pub(crate) runs: Arc<Runs>,
+    pub(crate) beacons: Arc<Beacons>,
     pub(crate) schedule: Arc<Schedule>,
     pub(crate) masters: Masters,
     /// The files of the master, or this host's own where there is none.
@@ -79,6 +83,7 @@ pub struct MinionBroker {
     modules: Arc<Modules>,
     refresh: Arc<Refresh>,
     runs: Arc<Runs>,
+    beacons: Arc<Beacons>,
     schedule: Arc<Schedule>,
     files: Files,
     changes: Changes,
@@ -95,7 +100,8 @@ pub struct MinionBroker {
 impl MinionBroker {
     /// Makes the broker.
     pub(crate) fn new(sources: Sources) -> Arc<Self> {
-        let Sources { opts, grains, pillar, procs, modules, refresh, runs, schedule, masters, files } = sources;
+        let Sources { opts, grains, pillar, procs, modules, refresh, runs, schedule, beacons, masters, files } =
+            sources;
         let resolver: Arc<dyn Resolver> = Arc::new(SystemResolver::default());
         Arc::new(Self {
             changes: Changes::new(&opts),
@@ -110,6 +116,7 @@ impl MinionBroker {
             modules,
             refresh,
             runs,
+            beacons,
             schedule,
             resolver,
             processes: Processes::new(),

@@ -7,6 +7,7 @@ use brine_sandbox::{Broker, Sandbox};
 
 use super::error::MinionError;
 use super::sandbox::{MakeSandbox, sandbox_settings};
+use crate::beacons::Beacons;
 use crate::broker::{MinionBroker, Sources};
 use crate::config::MinionOpts;
 use crate::connection::{Channel, Masters};
@@ -37,6 +38,7 @@ pub(crate) struct Base {
     pub(crate) masters: Masters,
     pub(crate) events: Arc<Events>,
     pub(crate) jobs: Arc<Jobs>,
+    pub(crate) beacons: Arc<Beacons>,
     pub(crate) schedule: Arc<Schedule>,
 }
 
@@ -81,6 +83,7 @@ impl Base {
         };
         let (of, known) = (masters.clone(), Arc::clone(&grains));
         let refresh = Refresh::new(Arc::clone(&opts), of, own_pillar, known, Arc::clone(&pillar));
+        let beacons = Beacons::new(Arc::clone(&opts), Arc::clone(&pillar));
         let schedule = {
             let (opts, pillar, grains) = (Arc::clone(&opts), Arc::clone(&pillar), Arc::clone(&grains));
             // Only the daemon fires.
@@ -96,6 +99,7 @@ impl Base {
             modules: Arc::clone(&modules),
             refresh: Arc::clone(&refresh),
             runs: Arc::clone(&runs),
+            beacons: Arc::clone(&beacons),
             masters: masters.clone(),
             files,
         });
@@ -109,6 +113,7 @@ impl Base {
             modules.attach_events(Arc::clone(&events));
         }
         broker.attach(&sandbox);
+        beacons.attach(&sandbox);
         let (walls, of) = (sandbox.walls_summary(), Arc::clone(&grains));
         let _ = tokio::task::spawn_blocking(move || of.put_walls(walls)).await;
         let returners = Returners::new(
@@ -142,7 +147,7 @@ impl Base {
                 seen_jids: opts.jobs.seen_jids,
             },
         });
-        Ok(Self { opts, grains, pillar, refresh, procs, modules, sandbox, masters, events, jobs, schedule })
+        Ok(Self { opts, grains, pillar, refresh, procs, modules, sandbox, masters, events, jobs, schedule, beacons })
     }
 }
 

@@ -14,6 +14,7 @@ use super::base::Base;
 use super::control::MinionControl;
 use super::error::MinionError;
 use super::sandbox::MakeSandbox;
+use crate::beacons::Runner as BeaconRunner;
 use crate::config::MinionOpts;
 use crate::connection::{Arrival, Channel, Patience, Publications, SignInError};
 use crate::events::Events;
@@ -97,6 +98,14 @@ impl Minion {
             ready: self.ready.subscribe(),
         };
         tasks.spawn(mine.run());
+        let beacons = BeaconRunner {
+            beacons: Arc::clone(&self.base.beacons),
+            masters: self.base.masters.clone(),
+            events: Arc::clone(&self.base.events),
+            procs: Arc::clone(&self.base.procs),
+            ready: self.ready.subscribe(),
+        };
+        tasks.spawn(beacons.run());
         let startup = Startup {
             opts: Arc::clone(&self.base.opts),
             masters: self.base.masters.clone(),

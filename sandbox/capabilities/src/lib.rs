@@ -13,6 +13,7 @@
 //! - `looks.rs`       command lines that only look; `trees.rs` directories that the minion changes
 //! - the others       one capability each, named as in the configuration; `http.rs` is a part of `network.rs`
 
+mod beacons;
 mod changes;
 mod check;
 mod config;
@@ -28,6 +29,7 @@ mod grants;
 pub mod hosts;
 mod http;
 mod jobs;
+mod kernel;
 mod looks;
 mod mine;
 mod modules;
@@ -60,6 +62,7 @@ mod prelude {
 
 use serde::{Deserialize, Serialize};
 
+pub use beacons::BeaconEdit;
 pub use changes::{Change, Content, Owner};
 pub use check::{Asker, Refusal, check};
 pub use config::grant_with_setting;
@@ -106,6 +109,8 @@ macro_rules! each_capability {
             Progress in progress: Progress(ProgressOp);
             Schedule in schedule: Schedule(ScheduleOp);
             States in states: States(StatesOp);
+            Kernel in kernel: Kernel(KernelOp);
+            Beacons in beacons: Beacons(BeaconsOp);
         }
     };
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Function, MAX_DESCRIPTION, MAX_FUNCTIONS, MAX_PARAMS, ModuleInfo, Param, ReadError, Rest};
 
 /// The version of the form. A description of another version is made again from the component.
-pub const FORM: u32 = 3;
+pub const FORM: u32 = 4;
 
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Written {
@@ -50,7 +50,7 @@ impl From<ModuleInfo> for Written {
             })
         };
         let (mut signatures, mut known) = (Vec::new(), HashMap::new());
-        let all = info.functions.into_iter().chain(info.states);
+        let all = info.functions.into_iter().chain(info.states).chain(info.beacons);
         let functions = all.map(|Function { name, export, params, result, doc }| {
             let signature = *known.entry((params, result)).or_insert_with_key(|(params, result)| {
                 let params = params
@@ -96,8 +96,8 @@ impl TryFrom<Written> for ModuleInfo {
             Ok(Function { name, export, params, result, doc })
         });
         let all = functions.collect::<Result<Vec<_>, ReadError>>()?;
-        let (states, functions) = all.into_iter().partition(|function: &Function| function.state().is_some());
-        Ok(Self { version, doc, functions, states, imports, notes })
+        let [functions, states, beacons] = Self::sorted(all);
+        Ok(Self { version, doc, functions, states, beacons, imports, notes })
     }
 }
 

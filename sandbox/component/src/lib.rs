@@ -56,6 +56,8 @@ pub struct ModuleInfo {
     pub functions: Vec<Function>,
     /// The functions of its exported interface `states`, sorted by name: the states that it brings. No job calls them.
     pub states: Vec<Function>,
+    /// The functions of its exported interface `beacons`, sorted by name. The minion calls them by itself, and no job does.
+    pub beacons: Vec<Function>,
     /// Imported interfaces, as in `brine:host/grains@1.0.0`, sorted. Interfaces with types only are left out.
     pub imports: Vec<String>,
     /// Notes for the author: exports that cannot be called, and why.
@@ -114,9 +116,23 @@ impl ModuleInfo {
         self.states.iter().find(|function| function.state() == Some(name))
     }
 
-    /// Returns all functions: those that jobs call, and after them the states. A function's number is its place here.
+    /// Returns all functions: those that jobs call, then the states, then those of beacons. A function's number is its
+    /// place here.
     pub fn all(&self) -> impl Iterator<Item = &Function> + Clone {
-        self.functions.iter().chain(&self.states)
+        self.functions.iter().chain(&self.states).chain(&self.beacons)
+    }
+
+    /// Sorts functions into those that jobs call, states, and those of beacons.
+    fn sorted(all: Vec<Function>) -> [Vec<Function>; 3] {
+        let [mut functions, mut states, mut beacons] = [const { Vec::new() }; 3];
+        for function in all {
+            match group(&function.name) {
+                None => functions.push(function),
+                Some(BEACONS) => beacons.push(function),
+                Some(_) => states.push(function),
+            }
+        }
+        [functions, states, beacons]
     }
 
     /// Checks the bounds again, for a description from a process that [`read`] hostile bytes.
@@ -177,9 +193,22 @@ pub fn signature(module: &str, function: &Function) -> String {
 /// the state `managed`. No function has a dot in its name.
 pub const STATES: &str = "states";
 
+/// The name of the exported interface of a beacon, and the beginning of its functions' names: `beacons.validate`.
+pub const BEACONS: &str = "beacons";
+
+/// Exported interfaces whose functions no job calls. Their names begin those of their functions.
+const GROUPS: [&str; 2] = [STATES, BEACONS];
+
 /// Returns the name by which the state `name` is known among a module's functions.
 pub fn state_function(name: &str) -> String {
     format!("{STATES}.{name}")
+}
+
+/// Returns the interface that a function which no job calls is in: `states` of `states.managed`. `function` is without its
+/// module's name.
+pub fn group(function: &str) -> Option<&'static str> {
+    let (first, _) = function.split_once('.')?;
+    GROUPS.into_iter().find(|group| *group == first)
 }
 
 impl Function {
@@ -189,10 +218,12 @@ impl Function {
     }
 }
 
-/// Checks whether an exported interface holds states: `states`, `brine:file/states@1.0.0`.
-pub fn is_states(export: &str) -> bool {
+/// Returns the group that the functions of an exported interface are in: `states` of `brine:file/states@1.0.0`. None if
+/// jobs call them.
+pub fn exported_group(export: &str) -> Option<&'static str> {
     let name = export.split('@').next().unwrap_or_default();
-    name.rsplit('/').next() == Some(STATES)
+    let name = name.rsplit('/').next()?;
+    GROUPS.into_iter().find(|group| *group == name)
 }
 
 /// Converts a WIT name to Salt's spelling.

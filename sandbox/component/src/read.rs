@@ -12,8 +12,8 @@ use wit_parser::{FunctionKind, Resolve, WorldItem};
 use crate::docs::{Docs, PREFIX, SECTION, hide_sections};
 use crate::error::ReadError;
 use crate::{
-    Function, MAX_FUNCTIONS, MAX_IMPORTS, MAX_NAME, MAX_PARAMS, MAX_TYPE, ModuleInfo, Param, Rest, is_states,
-    snake_case, state_function, types,
+    Function, MAX_FUNCTIONS, MAX_IMPORTS, MAX_NAME, MAX_PARAMS, MAX_TYPE, ModuleInfo, Param, Rest, exported_group,
+    snake_case, types,
 };
 
 /// Reads a component's description. The bytes may be hostile; time and memory are bounded by their size (callers cap
@@ -35,15 +35,16 @@ pub fn read(wasm: &[u8]) -> Result<ModuleInfo, ReadError> {
     };
     let mut notes = outline.docs.notes.clone();
     let all = functions(&resolve, world, &outline.docs, &mut notes)?;
-    let (states, functions): (Vec<_>, Vec<_>) = all.into_iter().partition(|function| function.state().is_some());
-    if functions.is_empty() && states.is_empty() {
+    if all.is_empty() {
         return Err(ReadError::NoFunctions);
     }
+    let [functions, states, beacons] = ModuleInfo::sorted(all);
     Ok(ModuleInfo {
         version: crate::version(wasm)?,
         doc: outline.docs.module(),
         functions,
         states,
+        beacons,
         imports: outline.imports,
         notes,
     })
@@ -168,8 +169,8 @@ fn add(
     }
     let own = export.last().expect("an export has a name");
     check_name("a function", own)?;
-    let in_states = matches!(&*export, [interface, _] if is_states(interface));
-    let name = if in_states { state_function(&snake_case(own)) } else { snake_case(own) };
+    let group = if let [interface, _] = &*export { exported_group(interface) } else { None };
+    let name = group.map_or_else(|| snake_case(own), |group| format!("{group}.{}", snake_case(own)));
     if let Some(other) = found.get(&name) {
         if other.export.len() < export.len() {
             note(notes, format!("{path} is hidden by the export {} at the root", other.export[0]));

@@ -116,14 +116,15 @@ impl Types {
 /// An instance ready to be made, or why there is none.
 type Linked = Result<InstancePre<Guest>, String>;
 
-/// The name of an exported interface whose functions are states, and the beginning of their names, as brine-component
-/// has it: `states.managed` is the state `managed`.
-const STATES: &str = "states";
+/// Exported interfaces whose functions no job calls, and the beginning of these functions' names, as brine-component has
+/// it: `states.managed` is the state `managed`.
+const GROUPS: [&str; 2] = ["states", "beacons"];
 
-/// Whether an exported interface holds states: `states`, `brine:file/states@1.0.0`.
-fn is_states(export: &str) -> bool {
+/// The group that the functions of an exported interface are in: `states` of `brine:file/states@1.0.0`.
+fn exported_group(export: &str) -> Option<&'static str> {
     let name = export.split('@').next().unwrap_or_default();
-    name.rsplit('/').next() == Some(STATES)
+    let name = name.rsplit('/').next()?;
+    GROUPS.into_iter().find(|group| *group == name)
 }
 
 /// One module.
@@ -154,11 +155,11 @@ impl LoadedModule {
         for (export, item) in exports.exports(engine) {
             let ComponentItem::ComponentInstance(interface) = &item.ty else { continue };
             let Some(index) = module.component.get_export_index(None, export) else { continue };
-            let states = is_states(export);
+            let group = exported_group(export);
             for (export, item) in interface.exports(engine) {
                 if let ComponentItem::ComponentFunc(function) = &item.ty {
                     let index = module.component.get_export_index(Some(&index), export);
-                    let name = if states { format!("{STATES}.{}", snake(export)) } else { snake(export) };
+                    let name = group.map_or_else(|| snake(export), |group| format!("{group}.{}", snake(export)));
                     module.add(name, function, index, &mut types)?;
                 }
             }

@@ -7,7 +7,7 @@ use brine_capabilities::{Grants, Names};
 use brine_sandbox_wire::DirectGrants;
 
 use super::always;
-use super::{Capability, Explain, Grant, Levels, MODULE, Policy, Refused, Rules, Signers, Subject, is_state};
+use super::{Capability, Explain, Grant, Levels, MODULE, Policy, Refused, Rules, Signers, Subject};
 use crate::kernel::broker::Remedy;
 
 /// The grants of a module's functions, for each master.
@@ -170,11 +170,11 @@ impl Policy {
         if refused.is_empty() { Ok(ModuleGrants { interfaces, ..grants }) } else { Err(Box::new(refused)) }
     }
 
-    /// Checks whether an entry is about this function, or about the module's states if it is one, and not about the
+    /// Checks whether an entry is about this function, or about its group, and not about the
     /// module: the owner's, or a profile's if the module is a standard one.
     fn names_function(&self, subject: &Subject<'_>, function: &str) -> bool {
         let key = |function: &str| (subject.name.clone(), function.to_owned());
-        let keys = [Some(key(function)), is_state(function).then(|| key(brine_component::STATES))];
+        let keys = [Some(key(function)), brine_component::group(function).map(key)];
         let named = |rules: &Rules| keys.iter().flatten().any(|key| rules.functions.contains_key(key));
         std::iter::once(&self.general).chain(self.masters.values()).any(named)
             || subject.standard && self.profile_names(subject.name, function)

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use brine_capabilities::{Capability, Grant, yaml_list, yaml_text};
+use brine_component::group;
 use brine_sandbox_wire::Sha256Hex;
 
 use super::entry::{Entry, LimitChanges, Quorum, Signers};
-use super::{FUNCTION, MODULE, Policy, STATES, Subject, is_state};
+use super::{FUNCTION, GROUP, MODULE, Policy, Subject, is_state};
 use crate::ModuleName;
 use crate::kernel::broker::Remedy;
 use crate::signature::KeyId;
@@ -21,7 +22,7 @@ pub(crate) struct Explain {
     signers: Vec<KeyId>,
     function: Option<String>,
     master: Option<String>,
-    /// The entries of the function, of the module's states and of the module, each for the master and in general.
+    /// The entries of the function, of its group and of the module, each for the master and in general.
     levels: [Option<Entry>; MODULE + 1],
     /// The profiles' part in it.
     profiles: Profiles,
@@ -59,13 +60,13 @@ impl Explain {
         let speaks = |entry: &&Option<Entry>| {
             entry.as_ref().is_some_and(|entry| entry.answer(self.sha256, &self.signers, capability).is_some())
         };
-        let is_state = self.function.as_deref().is_some_and(is_state);
-        // A new grant goes to the module if nothing prevents it. What a state lacks goes to the module's states, so
-        // that its functions do not get it.
-        let broadest = if is_state { STATES } else { MODULE };
+        let group = self.function.as_deref().and_then(group);
+        // A new grant goes to the module if nothing prevents it. What a state or a beacon lacks goes to the module's
+        // states or its beacon, so that its functions do not get it.
+        let broadest = if group.is_some() { GROUP } else { MODULE };
         // No entry above this level says anything about the capability.
         let counts = self.levels.iter().position(|entry| speaks(&entry)).unwrap_or(MODULE).min(broadest);
-        let counts = if self.profiles.singled_out.contains(&capability) && self.function.is_some() && !is_state {
+        let counts = if self.profiles.singled_out.contains(&capability) && self.function.is_some() && group.is_none() {
             counts.min(FUNCTION)
         } else {
             counts
@@ -75,8 +76,8 @@ impl Explain {
             let exists = match level {
                 0 => self.function.is_some() && self.master.is_some(),
                 1 => self.function.is_some(),
-                2 => is_state && self.master.is_some(),
-                3 => is_state,
+                2 => group.is_some() && self.master.is_some(),
+                3 => group.is_some(),
                 4 => self.master.is_some(),
                 _ => true,
             };
@@ -93,8 +94,10 @@ impl Explain {
         entry.says.insert(capability, grant);
         let key = match &self.function {
             Some(function) if level < 2 => format!("{}.{function}", self.module),
-            _ if level <= STATES => format!("{}.{}", self.module, brine_component::STATES),
-            _ => self.module.to_string(),
+            _ => match group.filter(|_| level <= GROUP) {
+                Some(group) => format!("{}.{group}", self.module),
+                None => self.module.to_string(),
+            },
         };
         let master = if level.is_multiple_of(2) { self.master.clone() } else { None };
         Line { master, key, entry }

@@ -25,6 +25,7 @@ mod update;
 use std::collections::{BTreeMap, BTreeSet};
 
 use brine_capabilities::Host;
+use brine_component::group;
 use brine_sandbox_wire::{Limits, Sha256Hex};
 
 pub use always::always;
@@ -74,7 +75,8 @@ pub struct Revoked {
 /// Entries by what they apply to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rules {
-    /// Entries for single functions, for single states (`states.managed`), and for all states of a module (`states`).
+    /// Entries for single functions, for single states (`states.managed`), and for all states of a module (`states`) or
+    /// all that its beacon does (`beacons`).
     pub functions: BTreeMap<(ModuleName, String), Entry>,
     /// Entries for modules.
     pub modules: BTreeMap<ModuleName, Entry>,
@@ -95,37 +97,36 @@ pub struct Subject<'a> {
     pub signers: &'a [KeyId],
 }
 
-/// The entries that apply to a function, the most specific first: of the function, of the module's states, of the module,
-/// of every module, each for the master and in general.
+/// The entries that apply to a function, the most specific first: of the function, of its group (the module's states, its
+/// beacon), of the module, of every module, each for the master and in general.
 pub(crate) type Levels<'a> = [Option<&'a Entry>; 8];
 
 /// Index of the general entry of a function among the [`Levels`].
 const FUNCTION: usize = 1;
-/// Index of the general entry of a module's states.
-const STATES: usize = 3;
+/// Index of the general entry of a function's group.
+const GROUP: usize = 3;
 /// Index of the module's general entry.
 const MODULE: usize = 5;
 
 /// Whether a function of a module is a state.
 fn is_state(function: &str) -> bool {
-    function.strip_prefix(brine_component::STATES).is_some_and(|rest| rest.starts_with('.'))
+    group(function) == Some(brine_component::STATES)
 }
 
 impl Policy {
     /// Returns the entries that apply to a function, or to a state (`states.managed`), the most specific first. The
-    /// last two apply to every module, the two before to the whole module, and the two before those to its states.
+    /// last two apply to every module, the two before to the whole module, and the two before those to the function's group.
     pub(crate) fn entries(&self, module: &ModuleName, function: Option<&str>, master: Option<&str>) -> Levels<'_> {
         let master = master.and_then(|master| self.masters.get(master));
         let key = function.map(|function| (module.clone(), function.to_owned()));
         let key = key.as_ref();
-        let states = function.filter(|function| is_state(function));
-        let states = states.map(|_| (module.clone(), brine_component::STATES.to_owned()));
-        let states = states.as_ref();
+        let group = function.and_then(group).map(|group| (module.clone(), group.to_owned()));
+        let group = group.as_ref();
         [
             master.and_then(|rules| rules.functions.get(key?)),
             key.and_then(|key| self.general.functions.get(key)),
-            master.and_then(|rules| rules.functions.get(states?)),
-            states.and_then(|states| self.general.functions.get(states)),
+            master.and_then(|rules| rules.functions.get(group?)),
+            group.and_then(|group| self.general.functions.get(group)),
             master.and_then(|rules| rules.modules.get(module)),
             self.general.modules.get(module),
             master.map(|rules| &rules.every),

@@ -3,9 +3,9 @@
 //! They come after all entries of the owner, and before what standard modules come with. A module of the same name that
 //! is not Brine's gets nothing of them.
 
-use brine_component::STATES;
+use brine_component::group;
 
-use super::{Capability, Entry, Policy, Rules, is_state};
+use super::{Capability, Entry, Policy, Rules};
 use crate::ModuleName;
 
 /// A block of grants.
@@ -18,12 +18,11 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// Its entries that apply to a function, the most specific first: of the function, of the module's states, of the
-    /// module.
+    /// Its entries that apply to a function, the most specific first: of the function, of its group (the module's states,
+    /// its beacon), of the module.
     fn entries(&self, module: &ModuleName, function: Option<&str>) -> [Option<&Entry>; 3] {
         let of = |function: &str| self.rules.functions.get(&(module.clone(), function.to_owned()));
-        let states = function.filter(|function| is_state(function));
-        [function.and_then(of), states.and_then(|_| of(STATES)), self.rules.modules.get(module)]
+        [function.and_then(of), function.and_then(group).and_then(of), self.rules.modules.get(module)]
     }
 
     /// Returns its lines about a module, each as in the configuration: key and entry.
@@ -48,10 +47,10 @@ impl Policy {
         (0..3).flat_map(move |level| entries.clone().into_iter().filter_map(move |(name, of)| Some((name, of[level]?))))
     }
 
-    /// Checks whether a profile has an entry of its own for a function, or for the module's states if it is one.
+    /// Checks whether a profile has an entry of its own for a function, or for its group.
     pub(super) fn profile_names(&self, module: &ModuleName, function: &str) -> bool {
         let key = |function: &str| (module.clone(), function.to_owned());
-        let keys = [Some(key(function)), is_state(function).then(|| key(STATES))];
+        let keys = [Some(key(function)), group(function).map(key)];
         let named = |profile: &Profile| keys.iter().flatten().any(|key| profile.rules.functions.contains_key(key));
         self.profiles.iter().any(named)
     }

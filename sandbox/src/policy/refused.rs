@@ -80,7 +80,7 @@ pub(super) fn unsigned(
     let name = subject.name;
     let key = match level {
         0 | 1 => format!("{name}.{}", function.unwrap_or_default()),
-        2 | 3 => format!("{name}.{}", brine_component::STATES),
+        2 | 3 => format!("{name}.{}", function.and_then(brine_component::group).unwrap_or_default()),
         4 | 5 => name.to_string(),
         _ => "*".to_owned(),
     };

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use brine_capabilities::{Directory, Names, ProcessGrant, is_glob};
-use brine_component::STATES;
+use brine_component::{BEACONS, STATES};
 
 use crate::kernel::directories::NOT_THERE;
 use crate::policy::{Capability, Entry, Grant, Policy, Rules};
@@ -83,7 +83,10 @@ fn of_rules(path: &str, rules: &Rules, table: &Table, accounts: &Accounts<'_>, f
         let path = format!("{path}:{name}.{function}");
         match table.get(name) {
             None => findings.push(format!("{path}: there is no module {name}")),
-            Some(module) if function == STATES && !module.module.info.states.is_empty() => {
+            Some(module)
+                if function == STATES && !module.module.info.states.is_empty()
+                    || function == BEACONS && !module.module.info.beacons.is_empty() =>
+            {
                 of_binding(&path, entry, module, findings);
             }
             Some(module) if !module.module.info.all().any(|known| known.name == *function) => {

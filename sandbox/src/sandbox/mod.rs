@@ -328,6 +328,12 @@ impl Sandbox {
         self.inner.resolver().state(caller, (state, context), test, kwargs).await
     }
 
+    /// Runs a function of a module's interface `beacons`, which no job calls: `load.beacons.validate`. Every failure is an
+    /// outcome.
+    pub async fn beacon(&self, job: JobContext, fun: &str, kwargs: Vec<(String, Value)>) -> JobOutcome {
+        self.inner.resolver().beacon(job, fun, kwargs).await
+    }
+
     /// Checks whether a job of this function is expected to be short, from its past calls.
     pub fn is_short(&self, fun: &str) -> bool {
         self.inner.resolver().is_short(fun)

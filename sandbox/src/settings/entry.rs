@@ -2,7 +2,7 @@
 
 use brine_capabilities::forms::is_variable;
 use brine_capabilities::{Access, Capability, Directory, Grant, Kind, Look, Names, ProcessGrant, Tree, read_rule};
-use brine_component::STATES;
+use brine_component::group;
 use rmpv::Value;
 
 use super::limits::limits;
@@ -18,9 +18,12 @@ pub(super) fn modules(path: &str, value: &Value, rules: &mut Rules) -> Result<()
         if key == "*" {
             rules.every = entry;
         } else if let Some((module, function)) = key.split_once('.') {
-            // `file.states` is about all states of the module, `file.states.managed` about one.
-            let state = function.strip_prefix(STATES).and_then(|rest| rest.strip_prefix('.'));
-            let word = state.unwrap_or(function);
+            // `file.states` is about all states of the module, `file.states.managed` about one, `load.beacons` about its
+            // beacon.
+            let word = match (group(function), function.split_once('.')) {
+                (Some(_), Some((_, word))) => word,
+                _ => function,
+            };
             let is_word = word.starts_with(|c: char| c.is_ascii_lowercase())
                 && word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
             if !is_word {

@@ -5,7 +5,7 @@
 //! - [`installed`], [`available`], [`selections`], [`info`], [`downloads`]: what there is
 //! - [`targets`], [`install`], [`removal`]: installing and removing
 //! - [`repos`], [`mod_repo`], [`keys`]: where packages come from
-//! - [`states`]: the states
+//! - [`states`]: the states · [`beacon`]: the beacon
 
 wit_bindgen::generate!({
     world: "pkg",
@@ -21,11 +21,13 @@ wit_bindgen::generate!({
         "brine:host/job@1.0.0": brine_guest::host::job,
         "brine:host/log@1.0.0": brine_guest::host::log,
         "brine:host/state-types@1.0.0": brine_guest::host::state_types,
+        "brine:host/beacon-types@1.0.0": brine_guest::host::beacon_types,
     },
     generate_all,
 });
 
 mod available;
+mod beacon;
 mod downloads;
 mod host;
 mod info;

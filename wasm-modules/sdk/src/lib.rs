@@ -6,6 +6,7 @@
 //! - `hash` hashes by name, `json` values as JSON: features
 //! - [`keywords`] arguments by name
 //! - [`program`] programs of the host · [`words`] the words of a line
+//! - [`beacons`] configurations and answers of beacons
 //! - [`states`] results of states · [`url`] URLs in sentences
 //! - `template` Salt's templates, `wire` the renderer's values: the feature `render`
 //!
@@ -21,6 +22,7 @@
 
 #![warn(missing_docs)]
 
+pub mod beacons;
 mod bindings;
 pub mod changes;
 mod data;

@@ -6,7 +6,7 @@
 //! - [`init`]: init scripts of Debian
 //! - [`host`]: what this host has
 //! - [`processes`]: processes by a pattern
-//! - [`states`]: the states
+//! - [`states`]: the states · [`beacon`]: the beacon
 
 wit_bindgen::generate!({
     world: "service",
@@ -14,6 +14,7 @@ wit_bindgen::generate!({
     with: {
         "brine:host/types@1.0.0": brine_guest::host::types,
         "brine:host/state-types@1.0.0": brine_guest::host::state_types,
+        "brine:host/beacon-types@1.0.0": brine_guest::host::beacon_types,
         "brine:host/changes@1.0.0": brine_guest::host::changes,
         "brine:host/grains@1.0.0": brine_guest::host::grains,
         "brine:host/job@1.0.0": brine_guest::host::job,
@@ -24,6 +25,7 @@ wit_bindgen::generate!({
 });
 
 mod backend;
+mod beacon;
 mod host;
 mod init;
 mod processes;

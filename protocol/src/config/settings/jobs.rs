@@ -9,8 +9,8 @@ settings! { AREA = "Jobs, returns and events";
     TIMEOUT: Duration = seconds("timeout", master("5"), TIME);
     /// Time that they wait for the answers to that.
     GATHER_JOB_TIMEOUT: Duration = seconds("gather_job_timeout", master("10"), TIME);
-    /// Time between two rounds of the master's maintenance.
-    LOOP_INTERVAL: Duration = seconds("loop_interval", each("60", "1"), 1..=1_000_000_000).unused_on(Role::Minion);
+    /// Time between two rounds of the master's maintenance; on a minion, between two looks of a beacon without an interval.
+    LOOP_INTERVAL: Duration = seconds("loop_interval", each("60", "1"), 1..=1_000_000_000);
     /// Age at which jobs are removed; 0 keeps them for ever.
     KEEP_JOBS_SECONDS: Duration = seconds("keep_jobs_seconds", master("86400"), TIME).live();
     /// Keep jobs and returns in the embedded store.

@@ -58,4 +58,6 @@ settings! { AREA = "Minion";
     MINE_INTERVAL: Duration = minutes("mine_interval", minion("60"), MINUTES);
     /// Functions whose results are kept in the mine: a mapping of names to functions and arguments, or a list.
     MINE_FUNCTIONS: Value = mapping("mine_functions", minion("{}")).private();
+    /// What modules watch on this host, by name. See docs/beacons.md.
+    BEACONS: Value = mapping("beacons", minion("{}")).private();
 }

@@ -91,8 +91,6 @@ settings! { AREA = "Accepted without effect";
     TEST_FOO: Value = any("test.foo", minion("unconfigured")).unused();
     /// Results are always returned to the master.
     PUB_RET: Value = any("pub_ret", minion("true")).unused();
-    /// There are no beacons.
-    BEACONS: Value = any("beacons", minion("{}")).unused().private();
     /// `saltenv` is what counts.
     ENVIRONMENT: Value = any("environment", minion(NONE)).unused();
     /// Python's programs write it; it is not read.

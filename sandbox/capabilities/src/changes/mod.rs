@@ -25,6 +25,7 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         ("iptables", Standard::Least),
         ("kmod", Standard::Least),
         ("locale", Standard::Least),
+        ("log", Standard::Least),
         ("mount", Standard::Least),
         ("pip", Standard::Least),
         ("pkg", Standard::Least),

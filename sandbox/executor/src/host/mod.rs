@@ -4,6 +4,7 @@
 //! implemented here, and `metadata` mostly with the granted directories. The other interfaces send requests to the
 //! minion's broker, which checks every argument again.
 
+pub mod beacons;
 pub mod changes;
 pub mod config;
 pub mod disks;
@@ -15,6 +16,7 @@ pub mod grains;
 pub mod http;
 pub mod job;
 pub mod jobs;
+pub mod kernel;
 pub mod log;
 pub mod metadata;
 pub mod mine;
@@ -77,6 +79,8 @@ pub mod bindings {
                 import brine:host/progress@1.0.0;
                 import brine:host/schedule@1.0.0;
                 import brine:host/states@1.0.0;
+                import brine:host/kernel@1.0.0;
+                import brine:host/beacons@1.0.0;
             }
         ",
         imports: {

@@ -1,0 +1,309 @@
+//! When each beacon looks. There is one timer, for the next look of all.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use brine_protocol::config::settings;
+use brine_protocol::value::{Value, ValueExt};
+use brine_sandbox::Sha256Hex;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tracing::{debug, error, warn};
+
+use super::config::{self, Beacon};
+use super::edit::MAX_BEACONS;
+use super::look::{self, Seen};
+use super::{BEACONS, Beacons, ENABLED};
+use crate::connection::Masters;
+use crate::events::Events;
+use crate::jobs::ProcDir;
+
+/// Looks at once. They are short; one that hangs holds up nothing else.
+const AT_ONCE: usize = 4;
+/// The longest pause after looks that failed, unless the beacon's interval is longer.
+const MAX_PAUSE: Duration = Duration::from_secs(300);
+/// Functions while which a beacon with `disable_during_state_run` does not look.
+const STATES: &str = "state";
+
+/// Has the beacons look until the minion ends.
+pub(crate) struct Runner {
+    pub(crate) beacons: Arc<Beacons>,
+    pub(crate) masters: Masters,
+    pub(crate) events: Arc<Events>,
+    pub(crate) procs: Arc<ProcDir>,
+    /// Whether the pillar and the modules are here.
+    pub(crate) ready: watch::Receiver<bool>,
+}
+
+/// A beacon and when it looks.
+struct Entry {
+    beacon: Arc<Beacon>,
+    due: Instant,
+    looks: bool,
+    /// What it handed on at its last look.
+    state: Option<Vec<u8>>,
+    /// Looks that failed, since the last one that did not.
+    failed: u32,
+    /// The content of the module that judged its configuration, and whether that can be used.
+    judged: Option<(Sha256Hex, bool)>,
+}
+
+/// A beacon whose turn it is, what it handed on, and how its configuration was judged.
+type Turn = (Arc<Beacon>, Option<Vec<u8>>, Option<(Sha256Hex, bool)>);
+
+/// What became of a look.
+enum Looked {
+    /// The beacon cannot look: said already.
+    Not(Option<(Sha256Hex, bool)>),
+    Failed(Option<(Sha256Hex, bool)>),
+    Saw {
+        judged: (Sha256Hex, bool),
+        state: Option<Vec<u8>>,
+        told: bool,
+    },
+}
+
+impl Runner {
+    /// Runs until it is dropped.
+    pub(crate) async fn run(mut self) {
+        let every = self.beacons.opts.config.get(settings::LOOP_INTERVAL).unwrap_or(Duration::from_secs(1));
+        let Ok(channel) = self.masters.preferred().map(Arc::clone) else { return };
+        self.beacons.runs.store(true, std::sync::atomic::Ordering::Relaxed);
+        if self.ready.wait_for(|ready| *ready).await.is_err() {
+            return;
+        }
+        let (mut pillar, mut own) = (self.beacons.pillar.changes(), self.beacons.changes.subscribe());
+        let this = Arc::new(self);
+        let mut table = Table { entries: BTreeMap::new(), every, said: HashMap::new() };
+        table.update(&this.beacons);
+        let mut looking: JoinSet<(String, Arc<Beacon>, Looked)> = JoinSet::new();
+        loop {
+            let now = Instant::now();
+            for (beacon, state, judged) in table.due(now, AT_ONCE - looking.len()) {
+                let this = Arc::clone(&this);
+                let master = Arc::clone(&channel.signed_in().await.master);
+                looking.spawn(async move {
+                    let looked = this.look(&beacon, state, judged, &master).await;
+                    (beacon.name.clone(), beacon, looked)
+                });
+            }
+            let next = table.next().filter(|_| looking.len() < AT_ONCE);
+            tokio::select! {
+                Ok(()) = pillar.changed() => table.update(&this.beacons),
+                Ok(()) = own.changed() => table.update(&this.beacons),
+                Some(looked) = looking.join_next() => match looked {
+                    Ok((name, beacon, looked)) => table.looked(&name, &beacon, looked, &this.beacons),
+                    Err(e) => error!("the minion failed on a beacon: {e}"),
+                },
+                () = tokio::time::sleep_until(next.unwrap_or(now)), if next.is_some() => {}
+            }
+        }
+    }
+
+    /// One look, and its events on their way.
+    async fn look(
+        &self,
+        beacon: &Beacon,
+        state: Option<Vec<u8>>,
+        judged: Option<(Sha256Hex, bool)>,
+        master: &str,
+    ) -> Looked {
+        let (name, beacons) = (&beacon.name, &self.beacons);
+        let Some(sandbox) = beacons.sandbox() else { return Looked::Not(judged) };
+        let content = match look::module(&sandbox, &beacon.module) {
+            Ok(module) => module.sha256,
+            Err(why) => {
+                let said = format!("Unable to process beacon {name}: {why}");
+                beacons.say_once(name, said);
+                return Looked::Not(None);
+            }
+        };
+        if beacon.pauses && self.states_run().await {
+            debug!("Skipping beacon {name}. State run in progress.");
+            return Looked::Not(judged);
+        }
+        let judged = match judged.filter(|(by, _)| *by == content) {
+            Some(judged) => judged,
+            None => {
+                let (valid, words) = beacons.judge(&beacon.module, &beacon.said, Some(master)).await;
+                if !valid {
+                    beacons.say_once(name, format!("Beacon {name} configuration invalid, not running.\n{words}"));
+                }
+                (content, valid)
+            }
+        };
+        if !judged.1 {
+            return Looked::Not(Some(judged));
+        }
+        let (seen, failed) = match beacons.look(beacon, state.as_deref(), Some(master)).await {
+            Ok(seen) => (seen, false),
+            Err(why) => {
+                beacons.say_once(name, format!("Unable to start {name} beacon, {why}"));
+                (Seen { events: vec![beacons.failed(beacon, &why)], ..Seen::default() }, true)
+            }
+        };
+        if let Some(what) = &seen.left_out {
+            beacons.say_once(name, format!("of beacon {name}, this is left out: {what}"));
+        }
+        let mut told = true;
+        if !seen.events.is_empty()
+            && let Err(why) = self.events.send_several(seen.events).await
+        {
+            warn!("beacon {name}: {why}");
+            told = false;
+        }
+        match failed {
+            true => Looked::Failed(Some(judged)),
+            false => Looked::Saw { judged, state: seen.state, told },
+        }
+    }
+
+    async fn states_run(&self) -> bool {
+        let procs = Arc::clone(&self.procs);
+        let running = tokio::task::spawn_blocking(move || procs.running("")).await.unwrap_or_default();
+        let is_states = |fun: &Value| fun.text().is_some_and(|fun| fun.starts_with(STATES));
+        running.iter().filter_map(|load| load.get("fun")).any(|fun| match fun {
+            Value::Array(funs) => funs.iter().any(is_states),
+            one => is_states(one),
+        })
+    }
+}
+
+/// All beacons, by name.
+struct Table {
+    entries: BTreeMap<String, Entry>,
+    /// The time between looks of a beacon without an interval.
+    every: Duration,
+    /// What cannot be a beacon, by name, as it was said.
+    said: HashMap<String, String>,
+}
+
+impl Table {
+    /// Takes over what the configuration and the pillar say now. A beacon that stays keeps its place in time, and what it
+    /// handed on while its module is the same.
+    fn update(&mut self, beacons: &Beacons) {
+        let (now, mut before) = (Instant::now(), std::mem::take(&mut self.entries));
+        let mut said = HashMap::new();
+        for beacon in configured(beacons, &mut said) {
+            let every = beacon.interval;
+            let old = before.remove(&beacon.name).filter(|old| old.beacon.module == beacon.module);
+            let entry = match old {
+                Some(old) if *old.beacon == beacon => old,
+                Some(old) => {
+                    let due = if old.beacon.interval == every { old.due } else { now + every.unwrap_or_default() };
+                    Entry { beacon: Arc::new(beacon), due, looks: false, failed: 0, judged: None, state: old.state }
+                }
+                // As in Salt, a beacon with an interval waits for it first.
+                None => Entry {
+                    due: now + every.unwrap_or_default(),
+                    looks: false,
+                    state: None,
+                    failed: 0,
+                    judged: None,
+                    beacon: Arc::new(beacon),
+                },
+            };
+            self.entries.insert(entry.beacon.name.clone(), entry);
+        }
+        for (name, why) in &said {
+            if self.said.get(name) != Some(why) {
+                error!("Beacon {name} is not run: {why}");
+            }
+        }
+        self.said = said;
+        beacons.forget_said(|name| self.entries.contains_key(name));
+    }
+
+    /// Takes beacons whose turn it is.
+    fn due(&mut self, now: Instant, most: usize) -> Vec<Turn> {
+        let mut waiting: Vec<&mut Entry> = self.entries.values_mut().filter(|e| !e.looks && e.due <= now).collect();
+        waiting.sort_by_key(|entry| entry.due);
+        let turn = waiting.into_iter().take(most).map(|entry| {
+            entry.looks = true;
+            (Arc::clone(&entry.beacon), entry.state.clone(), entry.judged)
+        });
+        turn.collect()
+    }
+
+    /// When the next one looks.
+    fn next(&self) -> Option<Instant> {
+        self.entries.values().filter(|entry| !entry.looks).map(|entry| entry.due).min()
+    }
+
+    fn looked(&mut self, name: &str, beacon: &Arc<Beacon>, looked: Looked, beacons: &Beacons) {
+        let now = Instant::now();
+        // It may have been changed or removed meanwhile.
+        let Some(entry) = self.entries.get_mut(name).filter(|entry| Arc::ptr_eq(&entry.beacon, beacon)) else { return };
+        let every = beacon.interval.unwrap_or(self.every).max(Duration::from_millis(1));
+        entry.looks = false;
+        let mut pause = every;
+        match looked {
+            Looked::Not(judged) => entry.judged = judged,
+            Looked::Failed(judged) => {
+                entry.judged = judged;
+                entry.failed = entry.failed.saturating_add(1);
+                pause = every.saturating_mul(1 << entry.failed.min(16)).min(MAX_PAUSE.max(every));
+            }
+            Looked::Saw { judged, state, told } => {
+                if entry.failed > 0 || entry.judged.is_none() {
+                    beacons.forget_said(|other| other != name);
+                }
+                (entry.judged, entry.failed) = (Some(judged), 0);
+                // What was not told is seen again.
+                if told {
+                    entry.state = state;
+                }
+                if beacon.once {
+                    beacons.looked_once(name);
+                }
+            }
+        }
+        // In step with the others, so that looks of one second share one waking.
+        entry.due += pause;
+        if entry.due <= now {
+            let missed = now.duration_since(entry.due).as_nanos() / pause.as_nanos() + 1;
+            entry.due += pause.saturating_mul(u32::try_from(missed).unwrap_or(u32::MAX));
+        }
+    }
+}
+
+/// The beacons that are to run. Why others cannot is added to `said`.
+fn configured(beacons: &Beacons, said: &mut HashMap<String, String>) -> Vec<Beacon> {
+    let mut all = Vec::new();
+    let (pillar, own) = (beacons.pillar.now(), beacons.own().clone());
+    let empty = Value::Map(Vec::new());
+    let of_pillar = match pillar.get(BEACONS) {
+        None | Some(Value::Nil) => &empty,
+        Some(of_pillar @ Value::Map(_)) => of_pillar,
+        Some(_) => {
+            said.insert("of the pillar".to_owned(), "Beacons must be of type dict.".to_owned());
+            &empty
+        }
+    };
+    if [of_pillar, &own].into_iter().any(|of| of.get(ENABLED).is_some_and(|enabled| !enabled.truthy())) {
+        return all;
+    }
+    // What the pillar says of a name comes before what the configuration says, as in Salt.
+    let own = own.entries().unwrap_or_default().iter();
+    let own = own.filter(|(name, _)| name.text().is_none_or(|name| !of_pillar.has(name)));
+    for (name, config) in of_pillar.entries().unwrap_or_default().iter().chain(own) {
+        let name = name.python_str();
+        if name == ENABLED {
+            continue;
+        }
+        if all.len() == MAX_BEACONS {
+            said.insert("of others".to_owned(), format!("there are more than {MAX_BEACONS}"));
+            break;
+        }
+        match config::read(&name, config) {
+            Ok(beacon) => all.extend(beacon),
+            Err(why) => {
+                let name: String = name.chars().take(100).collect();
+                said.insert(name, why);
+            }
+        }
+    }
+    all
+}

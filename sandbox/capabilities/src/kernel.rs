@@ -1,0 +1,113 @@
+//! `kernel`: read what the kernel says of this host as a whole.
+
+use crate::prelude::*;
+
+/// The tables that there are: below `/proc`, but for `localtime` and `processes`. None has what single processes are told
+/// or tell, such as arguments and variables.
+pub(crate) const TABLES: [&str; 12] = [
+    "cpuinfo",
+    "diskstats",
+    "loadavg",
+    "localtime",
+    "meminfo",
+    "net/dev",
+    "net/netstat",
+    "processes",
+    "stat",
+    "uptime",
+    "version",
+    "vmstat",
+];
+
+pub(crate) const DECLARATION: Declaration = Declaration {
+    standard: &[
+        ("load", Standard::Names(&["loadavg"])),
+        ("memusage", Standard::Names(&["meminfo"])),
+        ("network_info", Standard::Names(&["net/dev"])),
+        ("ps", Standard::Names(&["processes"])),
+        (
+            "status",
+            Standard::Names(&[
+                "cpuinfo",
+                "diskstats",
+                "loadavg",
+                "localtime",
+                "meminfo",
+                "net/dev",
+                "net/netstat",
+                "stat",
+                "uptime",
+                "version",
+                "vmstat",
+            ]),
+        ),
+        ("swapusage", Standard::Names(&["meminfo"])),
+    ],
+    wrong_name,
+    ..Declaration::new("kernel", "read the kernel's counters", &["brine:host/kernel"], Kind::Names)
+};
+
+fn wrong_name(name: &str) -> Option<String> {
+    let known = TABLES.contains(&name) || name.contains('*');
+    (!known).then(|| format!("there is no table {name:?}; there are {}", TABLES.join(", ")))
+}
+
+/// `brine:host/kernel`
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum KernelOp {
+    /// Reads a table. Returns its bytes.
+    Read {
+        /// One of [`TABLES`].
+        table: String,
+    },
+}
+
+impl Operation for KernelOp {
+    const INTERFACE: &'static str = "brine:host/kernel";
+
+    fn size(&self) -> Size {
+        let Self::Read { table } = self;
+        Size::names(table.len())
+    }
+
+    fn check(self, _: &Asker<'_>, granted: &Grants) -> Result<Self, Refusal> {
+        let Self::Read { table } = &self;
+        forms::text("the name of a table", table, forms::MAX_WORD, Form::Line)?;
+        if !TABLES.contains(&table.as_str()) {
+            return Err(malformed("the table", &format!("is none of {}", TABLES.join(", "))));
+        }
+        granted.permit_name(Capability::Kernel, table, format_args!("read {table}"))?;
+        Ok(self)
+    }
+
+    fn planned(self, _: &Grants) -> Planned<Self> {
+        Planned::Look(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_named_in_grants_and_requests() {
+        assert_eq!(wrong_name("loadavg"), None);
+        assert_eq!(wrong_name("net/*"), None);
+        for name in ["../etc/shadow", "1/environ", "self/mem", "kcore"] {
+            assert!(wrong_name(name).is_some_and(|why| why.contains("there is no table")), "{name}");
+        }
+        let mut granted = Grants::default();
+        let names = crate::Names::only(&["loadavg"]);
+        granted.put(
+            Capability::Kernel,
+            ["brine:host/kernel"].into_iter(),
+            Grant::Names(names),
+            &crate::Host::default(),
+        );
+        let who = Asker { module: "m", minion_id: "id", from_master: true, chain: &[] };
+        let read = |table: &str| KernelOp::Read { table: table.into() }.check(&who, &granted);
+        assert!(read("loadavg").is_ok());
+        assert!(matches!(read("meminfo"), Err(Refusal::NotGranted { .. })));
+        assert!(matches!(read("../etc/shadow"), Err(Refusal::Malformed(_))));
+    }
+}

@@ -1,0 +1,169 @@
+//! Beacons of a minion: that they look and tell, and what odd ones can do.
+
+use brine_kit::programs::testing;
+use brine_kit::wait::wait_for;
+use brine_tests::events::Events;
+use brine_tests::salt::{Kind, Master, Minion};
+use serde_json::{Value, json};
+
+/// The owner's line for the module of these tests.
+const GRANTED: &str =
+    "sandbox: {modules: {watcher.beacons: {pillar: [role], limits: {wall: 1s}}, runs: {states: any, pillar: any}}}\n";
+
+fn pair(config: &str, pillar: &str) -> (Master, Minion, Events) {
+    let mut master = Master::prepare(Kind::Brine, "pillar_roots: {base: [../srv/pillar]}");
+    for name in ["watcher", "runs"] {
+        let module = std::fs::read(testing(name)).expect("run `make modules` first");
+        master.serve(&format!("_modules/{name}.wasm"), &module);
+    }
+    let folder = master.path("srv/pillar");
+    std::fs::create_dir_all(&folder).expect("our own folder");
+    std::fs::write(folder.join("top.sls"), "base: {'*': [a]}\n").expect("our own folder");
+    std::fs::write(folder.join("a.sls"), pillar).expect("our own folder");
+    master.up();
+    let events = master.events();
+    let minion = master.minion_kind(Kind::Brine, "web1", &format!("{GRANTED}{config}"));
+    (master, minion, events)
+}
+
+fn tag(name: &str) -> String {
+    format!("salt/beacon/web1/{name}/")
+}
+
+/// Waits until a beacon has looked so many times more, by its events.
+fn wait_looks(events: &Events, name: &str, more: usize) {
+    let wanted = events.count(&tag(name)) + more;
+    wait_for(&format!("{more} looks of {name}"), || (events.count(&tag(name)) >= wanted).then_some(()));
+}
+
+fn log_of(minion: &Minion) -> String {
+    std::fs::read_to_string(minion.path("minion.out")).unwrap_or_default()
+}
+
+#[test]
+fn what_a_beacon_does_wrong_is_its_own_and_is_said_once() {
+    let odd = [
+        ("spin", "[{beacon_module: watcher}, {do: spin}]"),
+        ("large", "[{beacon_module: watcher}, {do: large}]"),
+        ("many", "[{beacon_module: watcher}, {do: many}]"),
+        ("state", "[{beacon_module: watcher}, {do: state}]"),
+        ("trap", "[{beacon_module: watcher}, {do: trap}]"),
+        ("fail", "[{beacon_module: watcher}, {do: fail}]"),
+        ("tags", "[{beacon_module: watcher}, {do: tag}, {interval: 0}]"),
+        ("pillar", "[{beacon_module: watcher}, {do: pillar}]"),
+        ("refused", "[{beacon_module: watcher}, {refuse: its own words}]"),
+        ("off", "[{beacon_module: watcher}, {enabled: false}]"),
+        ("unknown", "[{x: 1}]"),
+        ("no_beacon", "[{beacon_module: test}]"),
+        ("../etc", "[{beacon_module: watcher}]"),
+        ("negative", "[{beacon_module: watcher}, {interval: -5}]"),
+        ("path", "[{beacon_module: ../../watcher}]"),
+        ("scalar", "5"),
+    ];
+    let odd: String = odd.iter().map(|(name, said)| format!("  {name}: {said}\n")).collect();
+    let (master, minion, events) =
+        pair(&format!("beacons:\n{odd}  watcher: [{{do: count}}]\n"), "role: web\nsecret: x\n");
+    wait_looks(&events, "watcher", 1);
+    // Each look knows of the one before, though each has an instance of its own.
+    let looks = |data: &Value| data["looks"].as_u64().unwrap_or_default();
+    let third = events.wait("a third look", |t, data| t == tag("watcher") && looks(data) == 3);
+    assert_eq!(third["function"], json!("watcher.beacons.beacon"));
+    assert_eq!(third["id"], json!("web1"));
+    // Salt's event of a look that failed is empty; the reason is in the log.
+    for name in ["spin", "large", "trap", "fail", "state"] {
+        let event = events.wait_tag(&tag(name));
+        let keys: Vec<&String> = event.as_object().expect("a dict").keys().collect();
+        assert_eq!(keys, ["_stamp"], "{name}: {event}");
+    }
+    // A tag leads nowhere else, and the id is the minion's.
+    let told = events.wait_tag("salt/beacon/web1/tags/ok");
+    assert_eq!(told["id"], json!("web1"));
+    assert!(!events.all().iter().any(|(tag, data)| tag.contains("ret/web1") && data["id"] == "another"));
+    // It has the grants of its line, and no others.
+    assert_eq!(events.wait_tag(&tag("pillar"))["pillar"], json!({"role": "web"}));
+    wait_looks(&events, "watcher", 4);
+    let log = log_of(&minion);
+    for line in [
+        "Unable to start spin beacon, ",
+        "Unable to start large beacon, ",
+        "Unable to start trap beacon, ",
+        "Unable to start fail beacon, it fails as told",
+        "Unable to start state beacon, its state has 100000 bytes, more than 65536",
+        "Beacon refused configuration invalid, not running.",
+        "Unable to process beacon unknown: there is no module",
+        "Unable to process beacon no_beacon: the module test is no beacon",
+        "Unable to process beacon path: there is no module",
+        "Beacon ../etc is not run: its name is to be one word",
+        "Beacon negative is not run: interval is to be a number of seconds, 0 to a year, not -5",
+        "Beacon scalar is not run: Configuration for beacon must be a list.",
+    ] {
+        assert_eq!(log.matches(line).count(), 1, "{line}\n{log}");
+    }
+    for name in ["off", "refused", "unknown", "negative", "no_beacon"] {
+        assert_eq!(events.count(&tag(name)), 0, "{name}");
+    }
+    // No job calls a beacon, by any name.
+    for fun in ["watcher.beacon", "watcher.validate", "watcher.beacons.beacon", "watcher.beacons"] {
+        let answer = master.json("web1", &[fun, "[]"]);
+        assert!(answer.as_str().is_some_and(|text| text.contains("is not available")), "{fun}: {answer}");
+    }
+}
+
+#[test]
+fn beacons_change_with_the_pillar_and_by_jobs() {
+    let (master, mut minion, events) = pair(
+        "beacons:\n  own: [{beacon_module: watcher}]\n  quiet: [{beacon_module: watcher}, {disable_during_state_run: true}]\n",
+        "beacons: {ours: [{beacon_module: watcher}]}\n",
+    );
+    wait_looks(&events, "own", 1);
+    wait_looks(&events, "ours", 1);
+    wait_looks(&events, "quiet", 1);
+    // What the pillar says is the master's.
+    let refused = master.json("web1", &["beacons.delete", "ours"]);
+    assert_eq!(refused["comment"], json!("Cannot delete beacon item ours, it is configured in pillar."));
+    std::fs::write(master.path("srv/pillar/a.sls"), "beacons: {other: [{beacon_module: watcher}]}\n")
+        .expect("our own folder");
+    master.json("web1", &["saltutil.refresh_pillar"]);
+    wait_looks(&events, "other", 1);
+    let then = events.count(&tag("ours"));
+    // While states run, one that is to wait does. One that had begun may still tell.
+    let jid = master.start_job(&["web1", "state.single", "runs.spin", "name=x"]);
+    wait_looks(&events, "own", 2);
+    let before = events.count(&tag("quiet"));
+    wait_looks(&events, "own", 3);
+    assert!(events.count(&tag("quiet")) <= before + 1);
+    assert!(events.count(&tag("ours")) <= then + 1, "it is gone with the pillar");
+    master.json("web1", &["saltutil.kill_job", &jid]);
+    wait_looks(&events, "quiet", 1);
+    // Saved, it is there after a restart; the rest of the configuration is as it was.
+    let added = master.json("web1", &["beacons.add", "more", "[{'beacon_module': 'watcher'}]"]);
+    assert_eq!(added, json!({"result": true, "comment": "Added beacon: more."}));
+    wait_looks(&events, "more", 1);
+    let saved = master.json("web1", &["beacons.save"]);
+    assert_eq!(saved["result"], json!(true), "{saved}");
+    let text = std::fs::read_to_string(minion.path("conf/minion.d/beacons.conf")).expect("it was written");
+    assert!(text.starts_with("beacons:\n  more:\n  - beacon_module: watcher\n"), "{text}");
+    assert!(!text.contains("other"), "those of the pillar are not this host's: {text}");
+    let would = master.json("web1", &["beacons.reset", "test=True"]);
+    assert_eq!(would, json!({"result": true, "comment": "Beacons would be reset."}));
+    let local = minion.salt_call(&["--local", "--out=json", "beacons.delete", "more"]).json();
+    assert!(local["local"]["comment"].as_str().is_some_and(|why| why.contains("this is not the daemon")), "{local}");
+    minion.stop();
+    minion.up();
+    wait_looks(&events, "more", 2);
+}
+
+#[test]
+fn a_thousand_beacons_are_as_many_as_there_may_be() {
+    let many: String = (0..1010)
+        .map(|n| format!("  b{n:04}: [{{beacon_module: memusage}}, {{percent: 0}}, {{interval: 1800}}]\n"))
+        .collect();
+    // In the order of the configuration, the last ones are too many.
+    let (master, minion, events) = pair(&format!("beacons:\n  watcher: [{{do: count}}]\n{many}"), "x: 1\n");
+    wait_looks(&events, "watcher", 2);
+    wait_for("the bound to be said", || log_of(&minion).contains("there are more than 1000").then_some(()));
+    let listed = master.json("web1", &["beacons.list", "return_yaml=False"]);
+    assert_eq!(listed.as_object().map(serde_json::Map::len), Some(1011));
+    let refused = master.json("web1", &["beacons.add", "ps", "[{'processes': {'x': 'stopped'}}]"]);
+    assert_eq!(refused["comment"], json!("there are 1000 beacons, and no more may be"));
+}

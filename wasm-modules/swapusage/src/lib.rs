@@ -1,0 +1,56 @@
+//! The beacon `swapusage`: how much of the swap is used.
+#![cfg_attr(not(target_family = "wasm"), allow(dead_code))]
+
+wit_bindgen::generate!({
+    world: "swapusage",
+    path: "wit",
+    with: {
+        "brine:host/types@1.0.0": brine_guest::host::types,
+        "brine:host/beacon-types@1.0.0": brine_guest::host::beacon_types,
+        "brine:host/kernel@1.0.0": brine_guest::host::kernel,
+    },
+    generate_all,
+});
+
+use brine_guest::beacons::{self, Reading};
+use brine_guest::{Data, Value};
+
+struct Module;
+
+impl exports::beacons::Guest for Module {
+    fn validate(config: Data) -> (bool, String) {
+        beacons::judge("swapusage", &config, |config| match config.get("percent") {
+            Some(_) => Ok(()),
+            None => Err("Configuration for swapusage beacon requires percent.".into()),
+        })
+    }
+
+    fn beacon(config: Data, _: Option<Vec<u8>>) -> Result<Reading, String> {
+        let config = beacons::merged("swapusage", &config)?;
+        look(&config, &beacons::table("meminfo")?)
+    }
+}
+
+fn look(config: &Value, meminfo: &str) -> Result<Reading, String> {
+    let bytes = |entry: &str| beacons::memory(meminfo, entry);
+    let (total, free) = (bytes("SwapTotal").unwrap_or_default(), bytes("SwapFree").unwrap_or_default());
+    let used = beacons::part(total - free, total);
+    let most = beacons::percent(config.get("percent").ok_or("percent is missing")?)?;
+    let event = (used >= most).then(|| Value::dict([("swapusage", Value::Float(used))]));
+    Ok(Reading::events(event.into_iter().collect()))
+}
+
+export!(Module);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_reaches_the_bound_is_told() {
+        let table = "SwapTotal: 400 kB\nSwapFree: 300 kB\n";
+        let event = |percent: &'static str| look(&Value::dict([("percent", percent.into())]), table).unwrap().events;
+        assert_eq!(event("25%"), [Data::from(Value::dict([("swapusage", Value::Float(25.0))]))]);
+        assert!(event("25.1").is_empty());
+    }
+}
