@@ -112,7 +112,9 @@ impl Events {
             ("pretag", Value::Nil),
         ]);
         match tokio::time::timeout(MAX_SENDING, self.request(None, "of beacons", load)).await {
-            Ok(Ok(())) => Ok(()),
+            // A master answers false to events for which it has no room.
+            Ok(Ok(Value::Boolean(false))) => Err("the master takes no more events of this minion now".to_owned()),
+            Ok(Ok(_)) => Ok(()),
             Ok(Err(e)) => Err(format!("events could not be sent: {e}")),
             Err(_) => Err(format!("events could not be sent within {MAX_SENDING:?}")),
         }
@@ -147,14 +149,14 @@ impl Events {
         if let Some(grains) = grains {
             load.insert("grains", grains);
         }
-        self.request(master, tag, load).await
+        self.request(master, tag, load).await.map(drop)
     }
 
-    async fn request(&self, master: Option<&str>, tag: &str, load: Value) -> Result<(), ChannelError> {
+    async fn request(&self, master: Option<&str>, tag: &str, load: Value) -> Result<Value, ChannelError> {
         let mut tries = self.opts.net.request_tries;
         loop {
             match self.masters.asker(master)?.request(load.clone()).await {
-                Ok(_) => return Ok(()),
+                Ok(answer) => return Ok(answer),
                 Err(e @ ChannelError::Network(_)) if tries > 1 => {
                     tries -= 1;
                     debug!("the event {tag} is sent again: {e}");

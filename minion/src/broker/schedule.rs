@@ -27,7 +27,7 @@ impl Perform<ScheduleOp> for MinionBroker {
             ScheduleOp::Saved => schedule.saved().map_err(HostError::Failed),
             ScheduleOp::Status { name, time_format } => Ok(schedule.status(&name, &time_format)),
             ScheduleOp::Update { change, persist } => {
-                schedule.change(read(change, asker)?, persist).map_err(HostError::Failed)
+                schedule.change(read(change, asker.clone())?, persist, asker.as_deref()).map_err(HostError::Failed)
             }
             ScheduleOp::IsDate { text, format } => Ok(Value::from(match format {
                 Some(format) => by_format(&text, &format).is_some(),

@@ -5,6 +5,7 @@
 mod id;
 mod package;
 mod read;
+mod returners;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,6 +18,7 @@ use brine_zmtp::{Backoff, Endpoint, Heartbeat, Keepalive};
 
 pub use id::IdSource;
 pub use package::{Package, PackageError};
+pub(crate) use returners::returner_names;
 
 /// Why the settings cannot be used.
 #[derive(Debug, thiserror::Error)]

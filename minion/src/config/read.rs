@@ -167,7 +167,7 @@ fn returners(said: &Value) -> Vec<String> {
         Value::Array(names) => names.iter().map(ValueExt::python_str).collect::<Vec<_>>().join(","),
         other => other.text().unwrap_or_default().to_owned(),
     };
-    crate::returners::names(&text).into_iter().map(str::to_owned).collect()
+    super::returner_names(&text).into_iter().map(str::to_owned).collect()
 }
 
 fn net(config: &Config) -> Result<NetOpts, OptsError> {

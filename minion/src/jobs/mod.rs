@@ -37,12 +37,12 @@ pub use proc::ProcDir;
 pub(crate) use run::{JobRunner, module_of, read_function};
 pub(crate) use source::{AsJid, Reply, Source, local_job, own_job};
 
-use crate::config::MinionOpts;
+use crate::config::{MinionOpts, returner_names};
 use crate::connection::Masters;
 use crate::events::Events;
 use crate::grains::GrainsStore;
 use crate::pillar::PillarStore;
-use crate::returners::{self, Returners};
+use crate::returners::Returners;
 use crate::returns::ReturnSender;
 use admission::{Admission, Place, is_control};
 use outcomes::{Outcomes, weight};
@@ -257,14 +257,14 @@ impl Jobs {
     /// names of the others.
     fn give(&self, master: Option<&str>, job: &JobLoad, load: &Value) -> Vec<String> {
         let mut others = Vec::new();
-        for name in returners::names(&job.ret) {
+        for name in returner_names(&job.ret) {
             match self.returners.is_one(name) {
                 true => self.returners.give(name, master, &job.user, load),
                 false => others.push(name.to_owned()),
             }
         }
         for name in &self.opts.jobs.returners {
-            if !returners::names(&job.ret).contains(&name.as_str()) {
+            if !returner_names(&job.ret).contains(&name.as_str()) {
                 self.returners.give(name, None, &job.user, load);
             }
         }

@@ -26,10 +26,6 @@ use kept::{Kept, Waiting};
 
 /// The function that a module of this kind exports.
 const FUNCTION: &str = "returner";
-/// Upper bound on the returners of one job.
-const MAX_OF_JOB: usize = 8;
-/// Upper bound on the bytes of a name.
-const MAX_NAME: usize = 128;
 /// Calls at once. The others wait for their turn, in memory.
 const AT_ONCE: usize = 4;
 /// Upper bound on the returns in memory that are under way for the first time.
@@ -67,17 +63,6 @@ struct Item {
     master: Option<String>,
     user: String,
     load: Value,
-}
-
-/// The returners that a text names, each once.
-pub(crate) fn names(text: &str) -> Vec<&str> {
-    let mut names = Vec::new();
-    for name in text.split(',').map(str::trim).filter(|name| !name.is_empty() && name.len() <= MAX_NAME) {
-        if names.len() < MAX_OF_JOB && !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    names
 }
 
 impl Returners {
@@ -175,7 +160,7 @@ impl Returners {
 
     async fn call(&self, item: &Item) -> Result<(), String> {
         let _turn = self.turns.acquire().await.map_err(|_| "the minion ends")?;
-        self.modules.ensure(&item.name).await.map_err(|why| why.to_string())?;
+        self.modules.ensure(&item.name).await?;
         let fun = format!("{}.{FUNCTION}", item.name);
         let job = JobContext {
             jid: Jid::now().to_string(),
@@ -188,7 +173,7 @@ impl Returners {
         let outcome = self.sandbox.run(job, &fun, vec![item.load.clone()], Vec::new()).await;
         match outcome.success && outcome.retcode == 0 {
             true => Ok(()),
-            false => Err(brine_protocol::text::short(&outcome.value.python_str(), 500).to_string()),
+            false => Err(brine_protocol::text::short(&outcome.value.python_str(), 500)),
         }
     }
 }
@@ -196,17 +181,5 @@ impl Returners {
 impl Item {
     fn jid(&self) -> &str {
         self.load.get_text("jid").unwrap_or_default()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn returners_are_named_once_and_bounded() {
-        assert_eq!(names(" one,two, one ,,"), ["one", "two"]);
-        assert_eq!(names(&"x".repeat(200)), Vec::<&str>::new());
-        assert_eq!(names("a,b,c,d,e,f,g,h,i,j").len(), MAX_OF_JOB);
     }
 }

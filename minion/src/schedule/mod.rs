@@ -2,16 +2,19 @@
 //!
 //! - `table`: the entries of the configuration, of the pillar and of `schedule.*`, and when each fires next
 //! - `saved`: `minion.d/_schedule.conf` · `journal`: which entries have fired, for a start after this process was killed
+//! - `whose`: whose an entry is, and whose rights its jobs have
 //! - `runner`: the one timer, and the jobs
 //!
 //! **Whose rights.** An entry that stands in a configuration file of the owner runs with the rights of this host's own jobs. All others
-//! (of the pillar, or by `schedule.add`) are the master's doing and have the rights of its jobs, also when they come back from
-//! `_schedule.conf` after a restart. An owner's entry that was changed by `schedule.modify` is the master's.
+//! are a master's doing and have the rights of its jobs, also when they come back from `_schedule.conf` after a restart: those of the
+//! pillar have those of the preferred master, those by `schedule.*` have those of the master whose job it was, so that no master gets
+//! another's rights by waiting. An owner's entry that was changed by `schedule.modify` is the master's.
 
 mod journal;
 mod runner;
 mod saved;
 mod table;
+mod whose;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -89,24 +92,26 @@ impl Schedule {
         self.saved.read()
     }
 
-    /// Changes the entries, and writes them to `_schedule.conf` with `persist`. Returns all entries.
+    /// Changes the entries, and writes them to `_schedule.conf` with `persist`. Returns all entries. What the job of a
+    /// master adds or changes (`asker` is its fingerprint) has that master's rights from then on.
     ///
     /// # Errors
     /// A sentence: what cannot be scheduled, or cannot be written.
-    pub(crate) fn change(&self, change: Change, persist: bool) -> Result<Value, String> {
+    pub(crate) fn change(&self, change: Change, persist: bool, asker: Option<&str>) -> Result<Value, String> {
         let list = {
             let mut table = self.table();
             self.take_pillar(&mut table);
             let now = now();
             match change {
-                Change::ReplaceSaved(schedule) => {
+                Change::ReplaceSaved(mut schedule) => {
                     table::check(&schedule)?;
+                    whose::note_master(&mut schedule, &self.saved.read().unwrap_or_else(|_| empty_map()), asker);
                     self.saved.write(&schedule)?;
                     return Ok(table.list(From::All, &now));
                 }
                 Change::Save => self.saved.write(table.opts())?,
                 change => {
-                    table.change(change)?;
+                    table.change(change, asker)?;
                     table.arm(&now, &|name| self.named(name));
                     if persist {
                         self.saved.write(table.opts())?;

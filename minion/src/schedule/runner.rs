@@ -12,7 +12,8 @@ use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
-use super::table::{Lost, Rights, Start};
+use super::table::{Lost, Start};
+use super::whose::Rights;
 use super::{Schedule, now};
 use crate::config::MinionOpts;
 use crate::connection::Masters;

@@ -7,6 +7,8 @@ use brine_protocol::config::{SCHEDULE_FILE, yaml};
 use brine_protocol::value::{Value, ValueExt, empty_map, map};
 use brine_render::yaml::{DumpOptions, dump};
 
+use super::whose::MASTER;
+
 /// Upper bound on the bytes of the file.
 const MAX_BYTES: u64 = 16 << 20;
 /// The arguments of jobs may be secrets.
@@ -39,10 +41,10 @@ impl Saved {
         }
     }
 
-    /// Replaces the file, without what begins with `_`.
+    /// Replaces the file, without what begins with `_` but the master of an entry.
     pub(super) fn write(&self, schedule: &Value) -> Result<(), String> {
         let failed = |why: String| format!("{} cannot be written: {why}", self.path.display());
-        let shown = |key: &Value| !key.text().is_some_and(|key| key.starts_with('_'));
+        let shown = |key: &Value| !key.text().is_some_and(|key| key.starts_with('_') && key != MASTER);
         let entries = schedule.entries().unwrap_or_default().iter().map(|(name, entry)| {
             let entry = match entry.entries() {
                 Some(items) => Value::Map(items.iter().filter(|(key, _)| shown(key)).cloned().collect()),

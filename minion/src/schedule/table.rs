@@ -14,6 +14,7 @@ use jiff::Timestamp;
 use tracing::{debug, error, info, warn};
 
 use super::journal::Journal;
+use super::whose::{Place, Rights, essence, note_master, note_one};
 
 /// Upper bound on the entries of one place: what is more is a mistake, and refused whole.
 pub(super) const MAX_ENTRIES: usize = 10_000;
@@ -67,17 +68,6 @@ pub(super) struct Start {
     pub(super) running: Arc<AtomicU64>,
 }
 
-/// Whose rights an entry has.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Rights {
-    /// Those of this host's own jobs.
-    Owner,
-    /// Those of the preferred master's jobs.
-    Master,
-    /// Those of the job that asked for it.
-    Asker(Option<Arc<str>>),
-}
-
 /// Firings that did not happen, and why.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Lost {
@@ -90,7 +80,7 @@ pub(super) struct Lost {
 struct Live {
     raw: Value,
     globals: Globals,
-    is_owners: bool,
+    place: Place,
     entry: Result<Entry, String>,
     fire: Option<Fire>,
     /// The firing at the start, which no gate holds back.
@@ -136,15 +126,6 @@ pub(super) fn check(schedule: &Value) -> Result<(), String> {
 
 fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= MAX_NAME && !name.chars().any(char::is_control)
-}
-
-/// An entry without what `schedule.*` changes in one of the owner's and leaves it the owner's.
-fn essence(entry: &Value) -> Vec<(&Value, &Value)> {
-    const LEFT_OUT: [&str; 4] = ["enabled", "name", "skip_explicit", "run_explicit"];
-    let mut items: Vec<(&Value, &Value)> = entry.entries().unwrap_or_default().iter().map(|(k, v)| (k, v)).collect();
-    items.retain(|(key, _)| !key.text().is_some_and(|key| LEFT_OUT.contains(&key) || key.starts_with('_')));
-    items.sort_by_key(|(key, _)| key.python_repr());
-    items
 }
 
 impl Table {
@@ -200,7 +181,7 @@ impl Table {
         self.stale = true;
     }
 
-    pub(super) fn change(&mut self, change: Change) -> Result<(), String> {
+    pub(super) fn change(&mut self, change: Change, asker: Option<&str>) -> Result<(), String> {
         let mut opts = self.opts.clone();
         let in_opts = |opts: &Value, name: &str| opts.get(name).is_some();
         match change {
@@ -216,15 +197,17 @@ impl Table {
                     if entry.entries().is_some() && entry.get("enabled").is_none() {
                         entry.insert("enabled", true);
                     }
+                    note_one(&mut entry, opts.get(name), asker);
                     opts.insert(name, entry);
                     self.journal.forget(name);
                 }
             }
-            Change::Modify(name, entry) => {
+            Change::Modify(name, mut entry) => {
                 if !in_opts(&opts, &name) && self.pillar.get(&name).is_some() {
                     warn!("the job {name:?} of the schedule is in the pillar and cannot be changed");
                     return Ok(());
                 }
+                note_one(&mut entry, opts.get(&name), asker);
                 opts.insert(&name, entry);
                 self.journal.forget(&name);
             }
@@ -257,8 +240,9 @@ impl Table {
                 _ => warn!("the job {name:?} of the schedule cannot be changed here"),
             },
             Change::Reload(schedule) => {
-                let inner = schedule.get("schedule").cloned().unwrap_or(schedule);
+                let mut inner = schedule.get("schedule").cloned().unwrap_or(schedule);
                 check(&inner)?;
+                note_master(&mut inner, &opts, asker);
                 for (name, entry) in inner.entries().unwrap_or_default() {
                     opts.insert(name.text().unwrap_or_default(), entry.clone());
                 }
@@ -276,14 +260,14 @@ impl Table {
     }
 
     /// The entries that count, by name.
-    fn merged(&self) -> Vec<(&str, &Value, bool)> {
+    fn merged(&self) -> Vec<(&str, &Value, Place)> {
         let opts = self.opts.entries().unwrap_or_default().iter().filter_map(|(name, entry)| {
             let name = name.text()?;
             let is_owners = self.owners.get(name).is_some_and(|own| essence(own) == essence(entry));
-            Some((name, entry, is_owners))
+            Some((name, entry, if is_owners { Place::Owner } else { Place::Changed }))
         });
         let pillar = self.pillar.entries().unwrap_or_default().iter();
-        let pillar = pillar.filter_map(|(name, entry)| Some((name.text()?, entry, false)));
+        let pillar = pillar.filter_map(|(name, entry)| Some((name.text()?, entry, Place::Pillar)));
         opts.chain(pillar.filter(|(name, ..)| self.opts.get(name).is_none())).collect()
     }
 
@@ -306,9 +290,9 @@ impl Table {
         let globals = self.globals();
         let today = now.local().date();
         let mut wanted = Vec::new();
-        for (name, raw, is_owners) in self.merged() {
+        for (name, raw, place) in self.merged() {
             if !GLOBAL.contains(&name) {
-                wanted.push((name.to_owned(), raw.clone(), is_owners));
+                wanted.push((name.to_owned(), raw.clone(), place));
             }
         }
         let names: HashSet<&str> = wanted.iter().map(|(name, ..)| name.as_str()).collect();
@@ -318,11 +302,11 @@ impl Table {
             self.live.remove(&name);
         }
         let mut seen = Vec::new();
-        for (name, raw, is_owners) in wanted {
+        for (name, raw, place) in wanted {
             if let Some(live) = self.live.get(&name)
                 && live.raw == raw
                 && live.globals == globals
-                && live.is_owners == is_owners
+                && live.place == place
             {
                 continue;
             }
@@ -360,7 +344,7 @@ impl Table {
             self.place(&name, fire);
             let (running, last_run) = kept.map_or_else(Default::default, |live| (live.running, live.last_run));
             let live =
-                Live { raw, globals: globals.clone(), is_owners, entry, fire, free, running, last_run, skipped: None };
+                Live { raw, globals: globals.clone(), place, entry, fire, free, running, last_run, skipped: None };
             self.live.insert(name, live);
         }
         self.journal.fired(&seen);
@@ -463,7 +447,7 @@ impl Table {
                     starts.push(Start {
                         entry: entry.clone(),
                         function,
-                        rights: if live.is_owners { Rights::Owner } else { Rights::Master },
+                        rights: live.place.rights(&live.raw),
                         jid: jid.clone(),
                         running: Arc::clone(&live.running),
                     });
