@@ -93,7 +93,7 @@ fn what_brine_does_not_have_is_said_in_a_good_answer() {
     let api = Api::start();
     let token = api.log_in("admin");
     let headers = [("X-Auth-Token", token.as_str())];
-    for (fun, answer) in [("beacons.list", json!({"beacons": {}})), ("schedule.list", json!({"schedule": {}}))] {
+    for (fun, answer) in [("beacons.list", json!({})), ("schedule.list", json!({"schedule": {}}))] {
         let chunk =
             json!({"client": "local", "fun": fun, "kwarg": {"return_yaml": false}, "tgt_type": "glob", "tgt": "*"});
         let reply = api.post("/", &headers, &chunk);

@@ -33,7 +33,6 @@ fn sync_modules_tells_what_changed() {
     assert_eq!(
         modules,
         json!([
-            "alias",
             "aliases",
             "alternatives",
             "archive",
@@ -52,6 +51,7 @@ fn sync_modules_tells_what_changed() {
             "group",
             "hello",
             "hosts",
+            "http",
             "ini",
             "iptables",
             "kmod",
@@ -62,6 +62,7 @@ fn sync_modules_tells_what_changed() {
             "pip",
             "pkg",
             "postgres",
+            "rawfile_json",
             "saltutil",
             "sandbox",
             "schedule",

@@ -5,7 +5,7 @@ use crate::grants::Directory;
 use crate::prelude::*;
 
 pub(crate) const DECLARATION: Declaration = Declaration {
-    standard: &[("cp", Standard::Least), ("file", Standard::Least)],
+    standard: &[("cp", Standard::Least), ("file", Standard::Least), ("rawfile_json", Standard::Least)],
     reported_for_all: true,
     ..Declaration::new(
         "filesystem",

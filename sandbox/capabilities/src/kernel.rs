@@ -98,12 +98,7 @@ mod tests {
         }
         let mut granted = Grants::default();
         let names = crate::Names::only(&["loadavg"]);
-        granted.put(
-            Capability::Kernel,
-            ["brine:host/kernel"].into_iter(),
-            Grant::Names(names),
-            &crate::Host::default(),
-        );
+        granted.put(Capability::Kernel, ["brine:host/kernel"], Grant::Names(names), &crate::Host::default());
         let who = Asker { module: "m", minion_id: "id", from_master: true, chain: &[] };
         let read = |table: &str| KernelOp::Read { table: table.into() }.check(&who, &granted);
         assert!(read("loadavg").is_ok());

@@ -6,7 +6,12 @@ use crate::prelude::*;
 use crate::reach::{not_granted, read};
 
 pub(crate) const DECLARATION: Declaration = Declaration {
-    standard: &[("archive", Standard::Least), ("file", Standard::Least), ("pkg", Standard::Least)],
+    standard: &[
+        ("archive", Standard::Least),
+        ("file", Standard::Least),
+        ("http", Standard::Least),
+        ("pkg", Standard::Least),
+    ],
     reported_for_all: true,
     ..Declaration::new(
         "network",

@@ -363,6 +363,10 @@ fn grant(capability: Capability) -> BoxedStrategy<Grant> {
         Kind::Names if capability == Capability::Files => {
             names("[a-z]{1,3}(/[a-z*]{1,3})?".boxed()).prop_map(Grant::Names).boxed()
         }
+        Kind::Names if capability == Capability::Kernel => {
+            let tables = proptest::sample::select(vec!["loadavg", "net/dev", "net/*"]).prop_map(str::to_owned);
+            names(tables.boxed()).prop_map(Grant::Names).boxed()
+        }
         Kind::Names => names(odd().boxed()).prop_map(Grant::Names).boxed(),
         Kind::Settings => {
             prop_oneof![Just(Grant::Yes), names("[a-z.*]{1,3}(:[a-z]{1,3})?".boxed()).prop_map(Grant::Names)].boxed()

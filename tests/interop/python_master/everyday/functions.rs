@@ -21,7 +21,6 @@ pub(super) fn check(fleet: &Fleet) {
     ];
     let [modules, functions, argspec, version, docs, refused, wrong] = calls(master, &made).try_into().expect("seven");
     let standard = json!([
-        "alias",
         "aliases",
         "alternatives",
         "archive",
@@ -39,6 +38,7 @@ pub(super) fn check(fleet: &Fleet) {
         "grains",
         "group",
         "hosts",
+        "http",
         "ini",
         "iptables",
         "kmod",
@@ -49,6 +49,7 @@ pub(super) fn check(fleet: &Fleet) {
         "pip",
         "pkg",
         "postgres",
+        "rawfile_json",
         "saltutil",
         "sandbox",
         "schedule",
