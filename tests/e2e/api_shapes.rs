@@ -93,11 +93,12 @@ fn what_brine_does_not_have_is_said_in_a_good_answer() {
     let api = Api::start();
     let token = api.log_in("admin");
     let headers = [("X-Auth-Token", token.as_str())];
-    for (fun, answer) in [("beacons.list", json!({})), ("schedule.list", json!({"schedule": {}}))] {
+    // beacons_list, schedule_list: there are none.
+    for fun in ["beacons.list", "schedule.list"] {
         let chunk =
             json!({"client": "local", "fun": fun, "kwarg": {"return_yaml": false}, "tgt_type": "glob", "tgt": "*"});
         let reply = api.post("/", &headers, &chunk);
-        assert_eq!((reply.status, &reply.json()["return"][0]["m1"]), (200, &answer), "{fun}");
+        assert_eq!((reply.status, &reply.json()["return"][0]["m1"]), (200, &json!({})), "{fun}");
     }
     // pillar_obfuscate, mine_valid: the host has neither a pillar nor functions for the mine.
     for (fun, answer) in [("pillar.obfuscate", json!({})), ("mine.valid", json!(null))] {
