@@ -9,6 +9,7 @@ mod blackout;
 mod docs;
 mod functions;
 mod outcomes;
+mod own_failures;
 mod own_timeout;
 mod proc;
 mod return_load;
@@ -46,6 +47,7 @@ use crate::returners::Returners;
 use crate::returns::ReturnSender;
 use admission::{Admission, Place, is_control};
 use outcomes::{Outcomes, weight};
+use own_failures::OwnFailures;
 use proc::{Left, ProcRecord};
 use source::{Checks, Delivery, Noted, Rules};
 
@@ -70,6 +72,7 @@ pub struct Jobs {
     pillar: Arc<PillarStore>,
     admission: Arc<Admission>,
     returners: Arc<Returners>,
+    own_failures: OwnFailures,
     tasks: TaskTracker,
 }
 
@@ -90,7 +93,20 @@ impl Jobs {
     pub(crate) fn new(parts: JobParts) -> Arc<Self> {
         let JobParts { opts, runner, procs, masters, events, grains, pillar, returners, limits } = parts;
         let (admission, tasks) = (Admission::new(&limits), TaskTracker::new());
-        Arc::new(Self { opts, runner, procs, masters, events, grains, pillar, admission, returners, tasks })
+        let own_failures = OwnFailures::default();
+        Arc::new(Self {
+            opts,
+            runner,
+            procs,
+            masters,
+            events,
+            grains,
+            pillar,
+            admission,
+            returners,
+            own_failures,
+            tasks,
+        })
     }
 
     /// Takes a job and returns at once. The task ends when the outcome is delivered. Returns none if the job is not taken.
@@ -213,9 +229,14 @@ impl Jobs {
 
     /// Hands out the outcome of a job that the minion started by itself.
     fn reply(&self, reply: Reply, master: Option<Arc<str>>, job: &JobLoad, outcomes: Outcomes, record: ProcRecord) {
-        for called in outcomes.each.iter().filter(|called| !called.ran) {
+        for called in &outcomes.each {
+            let name = job.raw.get_text("schedule").unwrap_or(&called.fun);
             let why = called.outcome.value.text().unwrap_or_default();
-            warn!(jid = %job.jid, "{}, which this minion started by itself, failed: {why}", called.fun);
+            if called.ran {
+                self.own_failures.succeeded(name);
+            } else if self.own_failures.is_news(name, why) {
+                warn!(jid = %job.jid, "{}, which this minion started by itself, failed: {why}", called.fun);
+            }
         }
         match reply {
             Reply::Master { returns, as_jid } => {
@@ -223,12 +244,6 @@ impl Jobs {
                 self.give(master.as_deref(), job, &load);
                 // The return of the owner's own job goes to the master that the minion has.
                 self.keep(&returns, master, job, load, record);
-            }
-            Reply::Starter(starter) => {
-                drop(record);
-                if let Some(called) = outcomes.each.into_iter().next() {
-                    let _ = starter.send(called);
-                }
             }
             Reply::Nobody => drop(record),
         }

@@ -51,9 +51,6 @@ pub(crate) enum Reply {
         /// The jid of the return; none is the job's own.
         as_jid: Option<AsJid>,
     },
-    /// The part of the minion that started it.
-    #[expect(dead_code, reason = "for beacons")]
-    Starter(oneshot::Sender<Called>),
     /// Nobody: a failure is logged.
     Nobody,
 }
@@ -215,7 +212,7 @@ impl Reply {
     pub(super) fn note(&self, load: &mut Value) {
         let noted = match self {
             Self::Master { as_jid, .. } => as_jid.map_or(Value::from(true), |as_jid| Value::from(as_jid.name())),
-            Self::Starter(_) | Self::Nobody => Value::from(false),
+            Self::Nobody => Value::from(false),
         };
         load.insert(RETURN_JOB, noted);
     }
