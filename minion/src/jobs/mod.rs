@@ -271,19 +271,17 @@ impl Jobs {
     /// Gives a return to the returners of this host that the job names, and those of the setting `return`. Returns the
     /// names of the others.
     fn give(&self, master: Option<&str>, job: &JobLoad, load: &Value) -> Vec<String> {
-        let mut others = Vec::new();
-        for name in returner_names(&job.ret) {
-            match self.returners.is_one(name) {
-                true => self.returners.give(name, master, &job.user, load),
-                false => others.push(name.to_owned()),
-            }
+        let mut own = returner_names(&job.ret);
+        own.retain(|name| self.returners.is_one(name));
+        for name in &own {
+            self.returners.give(name, master, &job.user, load);
         }
-        for name in &self.opts.jobs.returners {
-            if !returner_names(&job.ret).contains(&name.as_str()) {
-                self.returners.give(name, None, &job.user, load);
-            }
+        for name in self.opts.jobs.returners.iter().filter(|name| !own.contains(&name.as_str())) {
+            self.returners.give(name, None, &job.user, load);
         }
-        others
+        // All others, however many: the bound is one on calls here.
+        let others = job.ret.split(',').map(str::trim).filter(|name| !name.is_empty() && !own.contains(name));
+        others.map(str::to_owned).collect()
     }
 
     fn keep(&self, returns: &ReturnSender, master: Option<Arc<str>>, job: &JobLoad, load: Value, record: ProcRecord) {
