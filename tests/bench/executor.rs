@@ -228,6 +228,7 @@ impl Executor {
             imports_granted: ["grains", "config", "disks", "functions"].map(|name| format!("brine:host/{name}")).into(),
             direct: DirectGrants::default(),
             would_write: Vec::new(),
+            record: None,
         };
         let message = ToExecutor::Run(Box::new(run));
         let began = Instant::now();

@@ -54,6 +54,7 @@ fn job(call: u64) -> Run {
         imports_granted: Vec::new(),
         direct: DirectGrants::default(),
         would_write: Vec::new(),
+        record: None,
     }
 }
 

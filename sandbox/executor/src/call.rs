@@ -16,11 +16,12 @@ use wasmtime::{Engine, Store};
 use crate::directories::Directories;
 use crate::guest::{Guest, MAX_HANDLES};
 use crate::line::Line;
-use crate::links::{InterfaceSet, Linkers};
+use crate::links::{Imports, InterfaceSet, Linkers};
 use crate::modules::{LoadedFunction, LoadedModule, Returns, Shape};
 use crate::outcome;
 use crate::params::Params;
 use crate::planned::WouldWrite;
+use crate::recorder::Recorder;
 use crate::ticker::Ticker;
 use crate::value::lift::{self, Unfit};
 use crate::value::lower::{self, ValueBudget};
@@ -150,11 +151,17 @@ async fn in_instance(
         Err(message) => return nothing(FailKind::Unknown, message),
     };
     let grants = InterfaceSet::new(&run.imports_granted);
-    let pre = match module.linked(&host.links, grants) {
+    let imports = Imports { grants, recorded: run.record.is_some() };
+    let pre = match module.linked(&host.links, imports) {
         Ok(pre) => pre,
         Err(message) => return nothing(FailKind::Refused, message),
     };
+    let recorder = match run.record.take().map(Recorder::new).transpose() {
+        Ok(recorder) => recorder.map(Box::new),
+        Err(message) => return nothing(FailKind::Refused, message),
+    };
     let mut store = Box::new(store(host, &module.name, &mut run, line));
+    store.data_mut().recorder = recorder;
     let (limits, name) = (&run.limits, &function.signature.name);
     let mut meter = Meter { cpu: Duration::ZERO };
     let end = {
@@ -175,7 +182,10 @@ async fn in_instance(
         }
         End::Returned(Err(Failure::Engine(error))) => outcome::engine(name, &error, store.data(), limits),
         End::Returned(Err(Failure::Function(message))) => {
-            let message = outcome::with_left_out(message, &store.data().files.directories, &run);
+            let message = match left_out(store.data_mut(), message, &run) {
+                Ok(message) => message,
+                Err(message) => return nothing(FailKind::Internal, message),
+            };
             let retcode = retcode.filter(|code| *code != 0).unwrap_or(1);
             Outcome::Failed { kind: FailKind::Function, message, retcode }
         }
@@ -195,6 +205,7 @@ async fn in_instance(
             outcome::failed(FailKind::Internal, format!("{name} failed: the executor has a bug, its log says where"))
         }
     };
+    let outcome = recorded(store.data_mut(), run.call, outcome);
     let guest = store.data();
     let (written, new_files) = guest.files.budget.used();
     let (logged, log_dropped) = line.logged();
@@ -211,6 +222,39 @@ async fn in_instance(
         new_files,
     };
     Ok((outcome, usage, Some(store)))
+}
+
+/// Extends a function's error as [`outcome::with_left_out`] does. A replay has no directories, so the result is recorded.
+fn left_out(guest: &mut Guest, message: String, run: &Run) -> Result<String, String> {
+    const NAME: &str = "the error of the function";
+    if guest.recorder.is_none() {
+        return Ok(outcome::with_left_out(message, &guest.files.directories, run));
+    }
+    let asked = brine_recording::pack(&message);
+    if let Some(recorder) = guest.recorder.as_mut().filter(|recorder| recorder.replays()) {
+        return match recorder.answer_of(NAME, &asked) {
+            Some(told) => brine_recording::unpack(&told),
+            None => Ok(message),
+        };
+    }
+    let extended = outcome::with_left_out(message.clone(), &guest.files.directories, run);
+    if extended != message {
+        guest.keep(NAME, asked, brine_recording::pack(&extended));
+    }
+    Ok(extended)
+}
+
+/// Sends the rest of the call's recording, or judges its replay.
+fn recorded(guest: &mut Guest, call: u64, outcome: Outcome) -> Outcome {
+    let Some(recorder) = &mut guest.recorder else { return outcome };
+    if let Some(part) = recorder.rest() {
+        guest.line.recorded(part);
+    }
+    let (outcome, differs) = recorder.judge(call, outcome);
+    if let Some(differs) = differs {
+        guest.line.differs(differs);
+    }
+    outcome
 }
 
 fn store(host: &Shared, module: &Arc<str>, run: &mut Run, line: &Arc<Line>) -> Store<Guest> {
@@ -470,6 +514,7 @@ mod tests {
             imports_granted: Vec::new(),
             direct: brine_sandbox_wire::DirectGrants::default(),
             would_write: Vec::new(),
+            record: None,
         };
         let mut store = store(&host, &module.name, &mut run, line);
         let end = {

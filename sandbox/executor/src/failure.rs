@@ -59,6 +59,9 @@ pub enum HostFailure {
     /// The minion has no more memory for the guest.
     #[error("{0}")]
     NoMemory(String),
+    /// The replayed call cannot go on: it asks something else, or the recording has no answer.
+    #[error("the recording has no answer")]
+    Replayed,
     /// The guest exceeded [`Limits::host_calls`].
     #[error("its limit of {0} calls to the host is used up")]
     TooManyCalls(u32),

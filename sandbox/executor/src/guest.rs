@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use brine_sandbox_wire::{HostOp, JobContext, LogLevel, NetworkRule, Run};
+use brine_sandbox_wire::{ByteBuf, HostError, HostOp, JobContext, LogLevel, NetworkRule, Run};
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
@@ -11,6 +11,7 @@ use crate::files::Files;
 use crate::line::{Answer, Line, answered, wide};
 use crate::memory::Memory;
 use crate::network::{self, Network};
+use crate::recorder::{self, Recorder};
 use crate::request;
 use crate::stdio::Stdio;
 
@@ -43,6 +44,8 @@ pub struct Guest {
     pub table: ResourceTable,
     /// The value of `set-retcode`.
     pub retcode: Option<i32>,
+    /// Records or replays the call.
+    pub recorder: Option<Box<Recorder>>,
     /// Number of calls to the broker so far.
     pub host_calls: u64,
     /// Bytes of the broker's replies.
@@ -73,6 +76,7 @@ impl Guest {
             memory,
             table,
             retcode: None,
+            recorder: None,
             host_calls: 0,
             host_bytes: 0,
             max_host_calls: limits.host_calls,
@@ -87,13 +91,53 @@ impl Guest {
     /// When the guest has to end: after a refusal, or beyond a limit. The inner error is the broker's `Failed`; the
     /// caller decides about it.
     pub async fn ask(&mut self, what: &'static str, op: HostOp) -> Result<Result<Vec<u8>, String>, HostFailure> {
-        let answer = match self.begin(op)? {
-            Ok(answer) => answer.await.ok(),
-            Err(error) => return Ok(Err(error)),
+        let answer = match &self.recorder {
+            None => match self.begin(op)? {
+                Ok(answer) => answer.await.ok(),
+                Err(error) => return Ok(Err(error)),
+            },
+            Some(_) => match Box::pin(self.ask_recorded(what, op)).await? {
+                Ok(answer) => answer,
+                Err(error) => return Ok(Err(error)),
+            },
         };
         let answer = answered(what, answer, self.max_answer)?;
         self.host_bytes += answer.as_ref().map_or(0, |value| wide(value.len()));
         Ok(answer)
+    }
+
+    /// Asks the minion's broker and records its reply, or returns the reply from a recording.
+    async fn ask_recorded(
+        &mut self,
+        what: &'static str,
+        op: HostOp,
+    ) -> Result<Result<Option<Result<ByteBuf, HostError>>, String>, HostFailure> {
+        let asked = recorder::asked(&op);
+        if let Err(error) = self.admit(&op)? {
+            return Ok(Err(error));
+        }
+        let replayed = self.recorder.as_mut().and_then(|recorder| recorder.answer(what, &asked));
+        if let Some(told) = replayed {
+            let answer = recorder::answered(&told?);
+            return Ok(Ok(Some(answer.map_err(|error| HostFailure::Failed { what, error })?)));
+        }
+        let answer = self.line.ask(self.host_calls, op).await.ok();
+        if let Some(answer) = &answer {
+            self.keep(what, asked, recorder::told(answer));
+        }
+        Ok(Ok(answer))
+    }
+
+    /// Writes down a call of the host, if this call is recorded.
+    pub fn keep(&mut self, name: &str, asked: Vec<u8>, told: Vec<u8>) {
+        let Some(recorder) = &mut self.recorder else { return };
+        let (part, ended) = recorder.keep(name, asked, told);
+        if ended {
+            self.line.log(LogLevel::Warning, "the recording of this call ends here: it has reached its largest size");
+        }
+        if let Some(part) = part {
+            self.line.recorded(part);
+        }
     }
 
     /// Sends a request to the minion's broker. The caller passes the reply to [`answered`].
@@ -101,14 +145,17 @@ impl Guest {
     /// # Errors
     /// When the limit on host calls is used up. The inner error says that the request is too large.
     pub fn begin(&mut self, op: HostOp) -> Result<Result<Answer, String>, HostFailure> {
+        let admitted = self.admit(&op)?;
+        Ok(admitted.map(|()| self.line.ask(self.host_calls, op)))
+    }
+
+    /// Counts a request and checks its size.
+    fn admit(&mut self, op: &HostOp) -> Result<Result<(), String>, HostFailure> {
         if self.host_calls >= u64::from(self.max_host_calls) {
             return Err(HostFailure::TooManyCalls(self.max_host_calls));
         }
         self.host_calls += 1;
-        if let Err(error) = request::check(&op) {
-            return Ok(Err(error));
-        }
-        Ok(Ok(self.line.ask(self.host_calls, op)))
+        Ok(request::check(op))
     }
 
     /// Like [`Guest::ask`], for functions that return no error: on failure the guest ends.
@@ -128,13 +175,25 @@ impl Guest {
     }
 }
 
-impl WasiView for Guest {
-    fn ctx(&mut self) -> WasiCtxView<'_> {
+impl Guest {
+    /// Returns a standard stream.
+    pub fn stdio(&mut self, level: LogLevel) -> Stdio {
+        let ((_, out, err), _) = self.wasi();
+        if level == LogLevel::Info { out.clone() } else { err.clone() }
+    }
+
+    fn wasi(&mut self) -> (&mut (WasiCtx, Stdio, Stdio), &mut ResourceTable) {
         if self.wasi.is_none() {
             self.wasi = Some(self.make_wasi());
         }
-        let (ctx, ..) = self.wasi.as_mut().expect("it was just made");
-        WasiCtxView { ctx, table: &mut self.table }
+        (self.wasi.as_mut().expect("it was just made"), &mut self.table)
+    }
+}
+
+impl WasiView for Guest {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        let ((ctx, ..), table) = self.wasi();
+        WasiCtxView { ctx, table }
     }
 }
 

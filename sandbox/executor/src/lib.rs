@@ -14,6 +14,7 @@
 //!   to the minion
 //! - [`activity`], [`memory`]: whether a call computes or waits; its share of the memory for all calls
 //! - [`params`]: parameters with static types
+//! - [`recorder`]: records the calls of the host, or answers them from a recording
 //! - [`request`]: bounds on the requests to the minion
 //! - [`files`]: the files of a call; [`directories`]: the granted directories and paths below them; [`open`]: opens a
 //!   path; [`narrower`]: a read-only directory within a writable one
@@ -44,6 +45,7 @@ pub mod open;
 pub mod outcome;
 pub mod params;
 pub mod planned;
+pub mod recorder;
 pub mod request;
 pub mod serve;
 pub mod stdio;

@@ -169,6 +169,18 @@ impl Line {
         receiver
     }
 
+    /// Sends a part of the call's recording.
+    pub fn recorded(&self, part: Vec<u8>) {
+        self.state().outgoing.push(FromExecutor::Recorded { call: self.call, part: ByteBuf::from(part) });
+        self.changed.notify_one();
+    }
+
+    /// Sends the message about the first difference of a replay.
+    pub fn differs(&self, message: FromExecutor) {
+        self.state().outgoing.push(message);
+        self.changed.notify_one();
+    }
+
     /// Takes the messages to send now.
     #[must_use]
     pub fn outgoing(&self) -> Vec<FromExecutor> {

@@ -10,7 +10,7 @@ use wasmtime::component::{Component, HasSelf, InstancePre, Linker};
 
 use crate::guest::Guest;
 use crate::host::bindings::brine::host as wit;
-use crate::host::{GRANTABLE, wasi};
+use crate::host::{GRANTABLE, recorded, wasi};
 
 /// Interfaces that every module may import, beside WASI's.
 const ALWAYS: [&str; 3] = ["brine:host/types", "brine:host/log", "brine:host/job"];
@@ -49,6 +49,21 @@ impl InterfaceSet {
     }
 }
 
+/// The imports of a call.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct Imports {
+    /// The granted interfaces.
+    pub grants: InterfaceSet,
+    /// Whether the call is recorded or replayed.
+    pub recorded: bool,
+}
+
+impl From<InterfaceSet> for Imports {
+    fn from(grants: InterfaceSet) -> Self {
+        Self { grants, recorded: false }
+    }
+}
+
 fn bit(interface: &str) -> Option<u32> {
     GRANTABLE.iter().copied().flatten().position(|(name, _)| *name == interface).map(|index| 1 << index)
 }
@@ -60,7 +75,7 @@ fn unversioned(name: &str) -> &str {
 /// The linkers, each made at its first use.
 pub struct Linkers {
     engine: Engine,
-    linkers: Mutex<HashMap<InterfaceSet, Arc<Linker<Guest>>>>,
+    linkers: Mutex<HashMap<Imports, Arc<Linker<Guest>>>>,
 }
 
 impl Linkers {
@@ -78,9 +93,10 @@ impl Linkers {
         &self,
         module: &str,
         component: &Component,
-        grants: InterfaceSet,
+        imports: Imports,
     ) -> Result<InstancePre<Guest>, String> {
-        let linker = self.linker(grants).map_err(|error| format!("the executor's linker is broken: {error:#}"))?;
+        let grants = imports.grants;
+        let linker = self.linker(imports).map_err(|error| format!("the executor's linker is broken: {error:#}"))?;
         let (mut withheld, mut unknown) = (Vec::new(), Vec::new());
         for (name, import) in component.component_type().imports(&self.engine) {
             let interface = unversioned(name);
@@ -112,25 +128,28 @@ impl Linkers {
         }
     }
 
-    fn linker(&self, grants: InterfaceSet) -> wasmtime::Result<Arc<Linker<Guest>>> {
+    fn linker(&self, imports: Imports) -> wasmtime::Result<Arc<Linker<Guest>>> {
         let mut linkers = self.linkers.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(linker) = linkers.get(&grants) {
+        if let Some(linker) = linkers.get(&imports) {
             return Ok(Arc::clone(linker));
         }
-        let linker = Arc::new(self.make(grants)?);
-        linkers.insert(grants, Arc::clone(&linker));
+        let linker = Arc::new(self.make(imports)?);
+        linkers.insert(imports, Arc::clone(&linker));
         Ok(linker)
     }
 
-    fn make(&self, grants: InterfaceSet) -> wasmtime::Result<Linker<Guest>> {
+    fn make(&self, Imports { grants, recorded }: Imports) -> wasmtime::Result<Linker<Guest>> {
         let mut linker = Linker::new(&self.engine);
-        wasi::link(&mut linker)?;
+        if recorded { recorded::link(&mut linker)? } else { wasi::link(&mut linker)? }
         wit::types::add_to_linker::<_, HasSelf<Guest>>(&mut linker, |guest| guest)?;
         wit::log::add_to_linker::<_, HasSelf<Guest>>(&mut linker, |guest| guest)?;
         wit::job::add_to_linker::<_, HasSelf<Guest>>(&mut linker, |guest| guest)?;
         for (name, add) in GRANTABLE.iter().copied().flatten() {
             if grants.has(name) {
-                add(&mut linker)?;
+                match recorded::granted(name).filter(|_| recorded) {
+                    Some(add) => add(&mut linker)?,
+                    None => add(&mut linker)?,
+                }
             }
         }
         Ok(linker)

@@ -10,7 +10,7 @@ use wasmtime::component::types::{ComponentFunc, ComponentItem};
 use wasmtime::component::{Component, ComponentExportIndex, InstancePre};
 
 use crate::guest::Guest;
-use crate::links::{InterfaceSet, Linkers};
+use crate::links::{Imports, Linkers};
 use crate::params::Kinds;
 use crate::value::signature::{Signature, TypedParam};
 use crate::value::ty::{MAX_TYPES, Ty, snake};
@@ -133,7 +133,7 @@ pub struct LoadedModule {
     pub name: Arc<str>,
     component: Component,
     functions: BTreeMap<String, Arc<LoadedFunction>>,
-    linked: Mutex<Vec<(InterfaceSet, Linked)>>,
+    linked: Mutex<Vec<(Imports, Linked)>>,
 }
 
 impl LoadedModule {
@@ -204,14 +204,14 @@ impl LoadedModule {
         })
     }
 
-    /// Links the module with these grants, once for each set. The error is one line for the operator.
-    pub fn linked(&self, links: &Linkers, grants: InterfaceSet) -> Linked {
+    /// Links the module with these imports, once for each set. The error is one line for the operator.
+    pub fn linked(&self, links: &Linkers, imports: Imports) -> Linked {
         let mut linked = self.linked.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, result)) = linked.iter().find(|(known, _)| *known == grants) {
+        if let Some((_, result)) = linked.iter().find(|(known, _)| *known == imports) {
             return result.clone();
         }
-        let result = links.link(&self.name, &self.component, grants);
-        linked.push((grants, result.clone()));
+        let result = links.link(&self.name, &self.component, imports);
+        linked.push((imports, result.clone()));
         result
     }
 }

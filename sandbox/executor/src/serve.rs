@@ -276,7 +276,7 @@ impl Executor {
         if let Some(granted) = granted {
             // A module that cannot be linked is refused now, because each call would fail. The first call also finds it
             // linked.
-            module.linked(&self.host.links, InterfaceSet::new(granted))?;
+            module.linked(&self.host.links, InterfaceSet::new(granted).into())?;
         }
         self.modules.insert(hash, Arc::new(module));
         Ok(())

@@ -34,7 +34,8 @@ impl Stdio {
         Self { line, level, pending: Arc::default() }
     }
 
-    fn take(&self, bytes: &[u8]) {
+    /// Logs the whole lines of these bytes and those before.
+    pub fn take(&self, bytes: &[u8]) {
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
             let (text, ends) = part.strip_suffix(b"\n").map_or((part, false), |text| (text, true));

@@ -12,6 +12,7 @@
 //!   kill them
 //! - `process.rs`    one executor process; `link/` the conversation with it; `value.rs` MessagePack from it, checked
 //!   against bounds before it is built
+//! - `record.rs`   the recording of a call, part by part
 //! - `compile.rs`    one run of the compiler in its cage; `cache.rs` compiled code by content; `lanes.rs` the queues
 //!   for fetching and compiling
 //! - `spawn.rs`      starts the two programs; `user.rs` selects their user; `directories.rs` checks their directories;
@@ -31,6 +32,7 @@ pub(crate) mod loadable;
 pub(crate) mod memory;
 pub(crate) mod name;
 pub(crate) mod process;
+pub(crate) mod record;
 pub(crate) mod run;
 pub(crate) mod spawn;
 pub(crate) mod supervisor;

@@ -26,6 +26,32 @@ pub struct Entry {
     pub max_running: Option<usize>,
     /// How many of its jobs may wait.
     pub max_queued: Option<usize>,
+    /// When its calls are recorded.
+    pub record: Option<RecordWhen>,
+}
+
+/// When the calls of a module are recorded.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum RecordWhen {
+    /// Never.
+    #[default]
+    Off,
+    /// When the job asks for it.
+    Asked,
+    /// Always.
+    On,
+}
+
+impl RecordWhen {
+    /// The word for it in the configuration.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Asked => "asked",
+            Self::On => "on",
+        }
+    }
 }
 
 /// The required signatures.

@@ -222,6 +222,7 @@ impl fmt::Display for Entry {
         }
         let counts = [("max_running", self.max_running), ("max_queued", self.max_queued)];
         parts.extend(counts.iter().filter_map(|(key, count)| Some(format!("{key}: {}", (*count)?))));
+        parts.extend(self.record.map(|when| format!("record: {}", when.word())));
         write!(f, "{{{}}}", parts.join(", "))
     }
 }

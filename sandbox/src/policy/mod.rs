@@ -162,6 +162,12 @@ impl Policy {
         limits
     }
 
+    /// Returns when calls of a function are recorded: the most specific entry that says it decides.
+    pub fn record(&self, module: &ModuleName, function: &str, master: Option<&str>) -> RecordWhen {
+        let said = self.entries(module, Some(function), master).into_iter().flatten().find_map(|entry| entry.record);
+        said.unwrap_or_default()
+    }
+
     /// Returns the limits on the number of a module's jobs.
     pub fn concurrency(&self, module: &ModuleName) -> Concurrency {
         let own = self.general.modules.get(module);

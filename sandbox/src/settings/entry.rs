@@ -9,7 +9,7 @@ use super::limits::limits;
 use super::signers::{sha256, signed_by};
 use super::values::{absolute, count, entries, flag, list, name, names, size, user};
 use super::{Result, error};
-use crate::policy::{Entry, Rules};
+use crate::policy::{Entry, RecordWhen, Rules};
 
 pub(super) fn modules(path: &str, value: &Value, rules: &mut Rules) -> Result<()> {
     for (key, value) in entries(path, value)? {
@@ -63,15 +63,26 @@ fn entry(path: &str, value: &Value) -> Result<Entry> {
             "user" => entry.user = Some(user(&path, value)?),
             "limits" => entry.limits = limits(&path, value)?,
             "max_running" => entry.max_running = Some(count(&path, value, 1..=1_000)?),
+            "record" => entry.record = Some(record(&path, value)?),
             "max_queued" => entry.max_queued = Some(count(&path, value, 0..=1_000_000)?),
             _ => {
                 let known: Vec<&str> = Capability::ALL.iter().map(|capability| capability.key()).collect();
-                let others = "sha256, signed_by, downgrade, user, limits, max_running and max_queued";
+                let others = "sha256, signed_by, downgrade, user, limits, max_running, max_queued and record";
                 return error(&path, format!("there is no such grant; there are {}, {others}", known.join(", ")));
             }
         }
     }
     Ok(entry)
+}
+
+fn record(path: &str, value: &Value) -> Result<RecordWhen> {
+    match (value.as_bool(), value.as_str()) {
+        // YAML reads `on` and `off` as true and false.
+        (Some(true), _) | (_, Some("on")) => Ok(RecordWhen::On),
+        (Some(false), _) | (_, Some("off")) => Ok(RecordWhen::Off),
+        (_, Some("asked")) => Ok(RecordWhen::Asked),
+        _ => error(path, format!("on, asked or off is expected, not {value}")),
+    }
 }
 
 fn grant(path: &str, capability: Capability, value: &Value) -> Result<Grant> {

@@ -3,6 +3,7 @@
 //!
 //! - `entry.rs`  rules for one module; `signers.rs` signatures; `limits.rs` limits of jobs and the compiler;
 //!   `values.rs` single values
+//! - `recordings.rs` what recordings of calls may take and must not show
 //! - `profiles/` blocks of grants that Brine ships
 //! - `files.rs`  the part that reads from the host: symbolic links, write permissions; `keys.rs` key files
 
@@ -10,6 +11,7 @@ mod entry;
 mod files;
 mod keys;
 mod limits;
+mod recordings;
 pub(crate) mod profiles;
 mod signers;
 #[cfg(test)]
@@ -21,6 +23,7 @@ use std::time::Duration;
 use rmpv::Value;
 
 pub use files::others_may_write;
+pub use recordings::RecordingSettings;
 
 use crate::policy::{Entry, Rules};
 use crate::{CompileLimits, Limits, Policy};
@@ -66,6 +69,8 @@ pub struct Settings {
     pub executor_idle: Duration,
     /// `total_memory`: bytes of memory of all running jobs together.
     pub total_memory: u64,
+    /// `recordings`
+    pub recordings: RecordingSettings,
 }
 
 impl Default for Settings {
@@ -83,6 +88,7 @@ impl Default for Settings {
             require_second_wall: false,
             executor_idle: EXECUTOR_IDLE,
             total_memory: crate::kernel::memory::half(),
+            recordings: RecordingSettings::default(),
         }
     }
 }
@@ -136,10 +142,11 @@ impl Settings {
                 "executor_idle" => {
                     settings.executor_idle = Duration::from_millis(values::milliseconds(&path, value)?);
                 }
+                "recordings" => recordings::read(&path, value, &mut settings.recordings)?,
                 "total_memory" => settings.total_memory = values::size(&path, value, 64 << 20..=1 << 44)?,
                 _ => {
                     let known = "user, require_second_wall, executor_idle, max_running, max_waiting, max_queued, total_memory, \
-                                 limits, compile, modules, masters, profiles, replace_standard, keys and revoked";
+                                 limits, recordings, compile, modules, masters, profiles, replace_standard, keys and revoked";
                     return error(&path, format!("there is no such setting; there are {known}"));
                 }
             }

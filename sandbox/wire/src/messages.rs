@@ -133,6 +133,24 @@ pub enum FromExecutor {
         /// The line.
         message: String,
     },
+    /// The next part of a call's recording: frames of `brine-recording`. All parts of a call come before its `Done`.
+    Recorded {
+        /// The call's number.
+        call: u64,
+        /// The frames.
+        part: ByteBuf,
+    },
+    /// The first difference between a replayed call and its recording. It comes before the call's `Done`.
+    Differs {
+        /// The call's number.
+        call: u64,
+        /// How many calls of the host were the same before it.
+        at: u64,
+        /// What was asked in the recording: name and MessagePack. None: nothing more.
+        recorded: Option<(String, ByteBuf)>,
+        /// What the replayed call asks. None: it ended.
+        asked: Option<(String, ByteBuf)>,
+    },
     /// A guest's request to the host. The answer is `HostReply`.
     HostCall {
         /// The call's number.
@@ -194,6 +212,24 @@ pub struct Run {
     /// In plan mode, the directories that are writable otherwise: the first change there ends the call.
     #[serde(default)]
     pub would_write: Vec<String>,
+    /// Whether the call is recorded, or replayed from a recording. None: neither.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub record: Option<Record>,
+}
+
+/// What to do with the calls of the host that a call makes, beside performing them.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub enum Record {
+    /// Record them in at most this many bytes.
+    Keep {
+        /// Bytes.
+        bytes: u64,
+    },
+    /// Answer them from a recording, without a host.
+    Replay {
+        /// The file of `brine-recording`.
+        recording: ByteBuf,
+    },
 }
 
 /// The job that a call belongs to, as the guest's `brine:host/job` shows it.
@@ -224,6 +260,9 @@ pub struct JobContext {
     /// The number of the call that runs the states to which this call belongs. None outside of runs of states.
     #[serde(default)]
     pub run: Option<u64>,
+    /// Whether the job asks for recordings of its calls, which the owner of the host may permit.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub record: bool,
 }
 
 /// What a state is told of itself, beside its arguments.

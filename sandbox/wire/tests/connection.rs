@@ -30,6 +30,7 @@ fn run(args: Vec<u8>) -> ToExecutor {
         imports_granted: vec!["brine:host/grains".into()],
         direct: DirectGrants::default(),
         would_write: Vec::new(),
+        record: None,
     }))
 }
 

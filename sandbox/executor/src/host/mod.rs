@@ -2,7 +2,7 @@
 //!
 //! Each capability has a file of its name, which declares how its interfaces are linked. `log` and `job` are
 //! implemented here, and `metadata` mostly with the granted directories. The other interfaces send requests to the
-//! minion's broker, which checks every argument again.
+//! minion's broker, which checks every argument again. [`recorded`] has the same interfaces for calls that are recorded.
 
 pub mod beacons;
 pub mod changes;
@@ -26,6 +26,7 @@ pub mod pillar;
 pub mod policy;
 pub mod process;
 pub mod progress;
+pub mod recorded;
 pub mod schedule;
 pub mod sockets;
 pub mod states;

@@ -23,6 +23,7 @@ pub(crate) fn connecting(module: &str, limits: Limits, network: Vec<NetworkRule>
         imports_granted: Vec::new(),
         direct: DirectGrants { network, ..DirectGrants::default() },
         would_write: Vec::new(),
+        record: None,
     };
     Guest::new(Arc::new(Line::new(1, 1 << 16, 1_000)), &module.into(), &mut run)
 }

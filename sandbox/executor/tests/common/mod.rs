@@ -102,6 +102,7 @@ impl Executor {
             imports_granted: Vec::new(),
             direct: brine_sandbox_wire::DirectGrants::default(),
             would_write: Vec::new(),
+            record: None,
         }
     }
 

@@ -27,6 +27,7 @@ pub use check::{check, check_host};
 pub(crate) use plan::{Next, Plan};
 
 use crate::kernel::name::ModuleName;
+use crate::kernel::record::Frames;
 
 /// The caller of a request, as recorded by the minion when it started the call.
 #[derive(Debug, Clone)]
@@ -47,6 +48,8 @@ pub struct Caller {
     pub(crate) number: u64,
     /// In a job with `test=True`: what it would have done. The calls of a job share it.
     pub(crate) plan: Option<Arc<Plan>>,
+    /// Where the parts of the call's recording go. None: the call is not recorded.
+    pub(crate) frames: Option<Arc<Frames>>,
     /// For errors: how the owner would grant more.
     remedy: Option<Arc<dyn Remedy>>,
     /// The bytes that it may still write and the files that it may still create, as far as known here, and the
@@ -72,7 +75,7 @@ impl Caller {
         let chain = Arc::from([job.function.clone()]);
         let left = Arc::new([const { AtomicU64::new(u64::MAX) }; 3]);
         let ends = Instant::now() + wall;
-        Self { job, module, sha256, grants, ends, chain, number: u64::MAX, plan: None, remedy: None, left }
+        Self { job, module, sha256, grants, ends, chain, number: u64::MAX, plan: None, frames: None, remedy: None, left }
     }
 
     /// Adds the explanation of how to grant more.
@@ -96,6 +99,11 @@ impl Caller {
     /// Puts the caller into plan mode.
     pub(crate) fn planning(self, plan: Option<Arc<Plan>>) -> Self {
         Self { plan, ..self }
+    }
+
+    /// Has the call recorded.
+    pub(crate) fn recording(self, frames: Option<Arc<Frames>>) -> Self {
+        Self { frames, ..self }
     }
 
     /// Whether the job is to change nothing (`test=True`).
@@ -147,4 +155,9 @@ pub trait Broker: Send + Sync + 'static {
 
     /// Logs one line of a module. The line has no control characters and is within the job's budget.
     fn log(&self, job: &JobContext, level: LogLevel, message: &str);
+
+    /// Returns the values that recordings of calls of this job must not contain: its pillar.
+    fn secrets(&self, _job: &JobContext) -> Vec<Value> {
+        Vec::new()
+    }
 }

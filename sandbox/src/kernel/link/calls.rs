@@ -4,7 +4,7 @@ use std::collections::hash_map;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use brine_sandbox_wire::{JobContext, Limits, Run, ToExecutor, WireError};
+use brine_sandbox_wire::{JobContext, Limits, Record, Run, ToExecutor, WireError};
 use tokio::sync::oneshot;
 
 use super::{Call, CallEnd, GRACE, Link};
@@ -64,6 +64,7 @@ impl Link {
             imports_granted: module.interfaces.clone(),
             direct: caller.grants.direct.clone(),
             would_write: caller.grants.would_write.clone(),
+            record: caller.frames.as_ref().map(|frames| Record::Keep { bytes: frames.bytes() }),
         });
         let message = match lease {
             Some(lease) => ToExecutor::RunWithin { run, lease },

@@ -219,6 +219,12 @@ impl Link {
                     }
                 },
                 FromExecutor::Log { call, level, message } => self.log(&**broker, call, level, &message),
+                FromExecutor::Recorded { call, part } => {
+                    if let Err(why) = self.recorded(call, &part) {
+                        return why;
+                    }
+                }
+                FromExecutor::Differs { .. } => return "said that a call differs which was not replayed".into(),
                 FromExecutor::Loaded { module } => self.load_ended(module, Ok(())),
                 FromExecutor::LoadFailed { module, error } => {
                     self.load_ended(module, Err(brine_text::line(&cut(error)).into_owned()));

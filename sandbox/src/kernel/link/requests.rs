@@ -101,6 +101,17 @@ impl Link {
         }
     }
 
+    /// Adds a part to a call's recording. An error is a breach of the protocol.
+    pub(super) fn recorded(&self, call: u64, part: &[u8]) -> Result<(), String> {
+        let frames = self.state().calls.get(&call).map(|call| call.caller.frames.clone());
+        match frames {
+            // The call may have just ended.
+            None => Ok(()),
+            Some(None) => Err("recorded a call for which that was not asked".to_owned()),
+            Some(Some(frames)) => frames.push(part),
+        }
+    }
+
     pub(super) fn log(&self, broker: &dyn Broker, call: u64, level: LogLevel, message: &str) {
         // The bound applies to the escaped message: escaping can make it ten times as long.
         let message = brine_text::line(message);

@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 
 use brine_capabilities::Grants;
 use brine_component::Function;
-use brine_sandbox_wire::{JobContext, Limits, WireError};
+use brine_recording::Head;
+use brine_sandbox_wire::{ByteBuf, FailKind, JobContext, Limits, Outcome, WireError};
 use rmpv::Value;
 use tokio::sync::oneshot;
 
@@ -23,6 +24,7 @@ use crate::kernel::broker::{Caller, Plan, Remedy};
 use crate::kernel::executors::{ExecutorSet, Stay};
 use crate::kernel::link::{CallEnd, PATIENCE, Ticket, grace};
 use crate::kernel::loadable::{CodeSource, Loadable};
+use crate::kernel::record::{Frames, Record, Recorded};
 use crate::kernel::trim::Trim;
 use crate::kernel::value;
 pub(crate) use nested::time_left;
@@ -70,6 +72,8 @@ pub(crate) struct Call<'a> {
     pub(crate) chain: &'a Arc<[String]>,
     /// In a job with `test=True`: what it would have done.
     pub(crate) plan: &'a Option<Arc<Plan>>,
+    /// How the call is recorded. None: it is not.
+    pub(crate) record: Option<&'a Record>,
 }
 
 /// A running call with everything it holds.
@@ -82,6 +86,8 @@ struct Running<'a> {
     brought: u64,
     /// Kept for another attempt if the executor dies before it has read them.
     arguments: Encoded,
+    /// The parts of its recording.
+    frames: Option<Arc<Frames>>,
     _stay: Stay<'a>,
 }
 
@@ -118,6 +124,23 @@ impl Call<'_> {
 
     fn failed(&self, text: impl Into<String>) -> JobOutcome {
         JobOutcome::failed(text, Some(self.module.sha256))
+    }
+
+    /// Returns the beginning of the call's recording.
+    fn head(&self, (args, kwargs): Encoded) -> Head {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        Head {
+            module: self.module.name.to_string(),
+            sha256: self.module.sha256,
+            function: self.function.name.clone(),
+            args: ByteBuf::from(args),
+            kwargs: ByteBuf::from(kwargs),
+            context: JobContext::clone(self.job),
+            limits: self.limits.clone(),
+            time: now.map_or(0, |now| now.as_secs()),
+            brine: env!("CARGO_PKG_VERSION").to_owned(),
+            secrets: 0,
+        }
     }
 
     fn overdue(&self) -> String {
@@ -197,6 +220,12 @@ impl Runner<'_> {
                 Err(NotStarted::Failed(text) | NotStarted::Again(_, text)) => return call.failed(text),
             };
             let end = self.ended(call, &mut place, &mut running).await;
+            if let (Some(record), Some(frames)) = (call.record, running.frames.take())
+                && let Some(outcome) = recorded_outcome(call, &end)
+            {
+                let head = call.head(std::mem::take(&mut running.arguments));
+                record.keeper.keep(Recorded { head, frames: frames.take(), outcome }).await;
+            }
             let led_to = match &end {
                 Ok(Ok(CallEnd::Done(_, own))) => own.bytes_in.saturating_add(own.bytes_out),
                 _ => 0,
@@ -307,16 +336,34 @@ impl Runner<'_> {
         let (job, grants) = (Arc::clone(call.job), Arc::clone(call.grants));
         let caller = Caller::new(job, module.name.clone(), module.sha256, grants, wall);
         let caller = caller.with_remedy(Arc::clone(&call.remedy)).called(Arc::clone(call.chain), number);
-        let caller = caller.planning(call.plan.clone());
+        let frames = call.record.map(|record| Frames::new(record.bytes));
+        let caller = caller.planning(call.plan.clone()).recording(frames.clone());
         let caller = Arc::new(caller.with_limits(&limits));
         let (ticket, end) = link.register(&caller, &limits);
         match link.start(&ticket, &caller, module, &call.function.name, arguments, (&limits, lease)).await {
-            Ok(arguments) => Ok(Running { ticket, end, wall, brought: size, arguments, _stay: stay }),
+            Ok(arguments) => Ok(Running { ticket, end, wall, brought: size, arguments, frames, _stay: stay }),
             Err(WireError::TooLarge { limit, .. }) => {
                 Err(format!("The arguments have {size} bytes; the limit of a job is {limit}.").into())
             }
             Err(error) => Err(format!("The job could not be started: {error}.").into()),
         }
+    }
+}
+
+/// Returns the end of a call as its recording has it. None: the call did not begin.
+fn recorded_outcome(
+    call: &Call<'_>,
+    end: &Result<Result<CallEnd, oneshot::error::RecvError>, String>,
+) -> Option<Outcome> {
+    let failed = |kind, message: String| Some(Outcome::Failed { kind, message, retcode: 1 });
+    match end {
+        Ok(Ok(CallEnd::Done(outcome, _))) => Some(outcome.clone()),
+        Ok(Ok(CallEnd::NotBegun(_))) => None,
+        Ok(Ok(CallEnd::Died(how))) => {
+            failed(FailKind::Internal, format!("{} did not finish: the executor it ran in {how}.", call.fun))
+        }
+        Ok(Err(_)) => failed(FailKind::Internal, format!("{} was lost by the sandbox.", call.fun)),
+        Err(text) => failed(FailKind::Killed, text.clone()),
     }
 }
 
