@@ -20,6 +20,8 @@ pub(crate) enum Command {
     Inspect(Inspect),
     Diff(Diff),
     Run(Run),
+    Replay(Replay),
+    Test(Test),
     Docs(Docs),
     Keygen(Keygen),
     Sign(Sign),
@@ -139,6 +141,39 @@ pub(crate) struct Run {
     /// What to log on standard error: warning, info, debug… [default: what the call does and writes to its log]
     #[arg(short, long, value_name = "LEVEL")]
     pub(crate) log_level: Option<String>,
+}
+
+/// Run a recorded call again from its recording, without the host: it returns the same, bit for bit
+///
+/// A minion keeps recordings in recordings/ of its cachedir, for modules with `record: on` in its configuration. With NEW.wasm, a
+/// changed module runs, and what is said is the first place where it asks the host for something else. Ends with 0 where all is the
+/// same, and with 1 where something differs.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  salt-module replay 20261126120000000000-hello.world-1.recording\n  \
+    salt-module replay 20261126120000000000-hello.world-1.recording hello.wasm")]
+pub(crate) struct Replay {
+    /// The recording
+    pub(crate) file: PathBuf,
+    /// The module to run [default: the recorded content, as NAME.wasm beside the recording or in this folder]
+    #[arg(value_name = "NEW.wasm")]
+    pub(crate) module: Option<PathBuf>,
+    /// How to print the return: nested, json, yaml, raw, txt…
+    #[arg(long, value_name = "OUTPUTTER")]
+    pub(crate) out: Option<String>,
+}
+
+/// Run all recordings of a folder again: a module's tests
+///
+/// Each runs in the module that is here now, NAME.wasm in the folder of the recordings or in this one. Ends with 0 where each asks
+/// and returns the same as in its recording, and with 1 otherwise.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  salt-module build\n  salt-module test recordings")]
+pub(crate) struct Test {
+    /// The folder of recordings, NAME.recording
+    pub(crate) folder: PathBuf,
+    /// A module that is elsewhere; may be given several times
+    #[arg(short, long = "module", value_name = "NAME.wasm")]
+    pub(crate) modules: Vec<PathBuf>,
 }
 
 /// Put the doc comments of the WIT into a component, where sys.doc finds them (`build` does it by itself)

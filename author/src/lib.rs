@@ -5,6 +5,7 @@
 //! - `wit.rs`      a module's WIT and the host's · `tool.rs` build programs
 //! - `inspect.rs`, `diff.rs` a module's description and imports (`asks.rs`), read in the compiler's cage (`cage.rs`)
 //! - `run.rs`      one call of a function, with the options of `grants.rs`
+//! - `replay/`     calls again from their recordings
 //! - `docs.rs`     writes doc comments into a component
 //! - `file.rs`     a module's file and the files beside it: bounded reads, atomic writes
 //! - `keys.rs`     secret keys, public keys, passwords · `sign.rs`, `verify.rs`, `signatures.rs`
@@ -32,6 +33,7 @@ mod inspect;
 mod keys;
 mod lang;
 mod new;
+mod replay;
 mod run;
 mod sign;
 mod signatures;
@@ -73,6 +75,8 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Inspect(options) => return inspect::run(&options),
         Command::Diff(options) => return diff::run(&options),
         Command::Run(options) => return run::run(&options),
+        Command::Replay(options) => return replay::run(&options),
+        Command::Test(options) => return replay::test(&options),
         Command::Docs(options) => docs::run(&options)?,
         Command::Keygen(options) => keys::generate(&options)?,
         Command::Sign(options) => sign::run(&options)?,

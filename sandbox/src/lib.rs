@@ -33,6 +33,7 @@
 //!     cache_dir: "/var/cache/example/compiled".into(),
 //!     standard_dir: "/usr/lib/brine/modules".into(),
 //!     modules_dir: "/var/cache/example/modules".into(),
+//!     recordings_dir: "/var/cache/example/recordings".into(),
 //!     settings: Settings::default(),
 //! };
 //! let sandbox = Sandbox::start(config, Arc::new(Nothing)).await?;
@@ -56,12 +57,14 @@
 //!   owner's settings, which `settings/` reads
 //! - `signature/`  verifies module signatures; `report/` reports on modules, policy and walls
 //! - `store/`      the installed modules, and how one is switched in
+//! - `recordings/` recordings of calls: secrets, the folder, replays
 //! - `examine.rs`  one run of the compiler for tools that only inspect a module
 //! - `sentence.rs` lists of names in messages
 
 mod examine;
 mod kernel;
 mod policy;
+mod recordings;
 mod report;
 mod resolve;
 mod sandbox;
@@ -83,7 +86,7 @@ pub use brine_capabilities::{
 };
 pub use brine_component::{Function, ModuleInfo, Param, Rest, signature, state_function};
 pub use brine_sandbox_wire::{
-    ByteBuf, FailKind, HostError, JobContext, Limits, LogLevel, Sha256Hex, StateContext, Usage,
+    ByteBuf, FailKind, HostError, JobContext, Limits, LogLevel, Outcome, Sha256Hex, StateContext, Usage,
 };
 pub use examine::{CompileCost, examine};
 pub use kernel::admission::Concurrency;
@@ -96,12 +99,14 @@ pub use kernel::run::JobOutcome;
 pub use kernel::supervisor::Restarts;
 pub use policy::always as always_granted;
 pub use policy::{
-    Entry, Granted, LimitChanges, ModuleGrants, Policy, Profile, Quorum, Refused, Revoked, Rules, Signer, Signers,
+    Entry, Granted, LimitChanges, ModuleGrants, Policy, Profile, Quorum, RecordWhen, Refused, Revoked, Rules, Signer,
+    Signers,
     Subject,
 };
+pub use recordings::replay::{Difference, Replayed, Replayer};
 pub use sandbox::{Reloaded, Removed, Sandbox, StartError};
 pub use settings::profiles::all as all_profiles;
-pub use settings::{Settings, SettingsError, others_may_write};
+pub use settings::{RecordingSettings, Settings, SettingsError, others_may_write};
 pub use signature::{KeyId, MAX_SIGNATURE, MAX_SIGNERS, SignatureError, SigningKey};
 pub use store::{ApproveError, Held, InstallError, Installed, Module, RemoveError, RollbackError, Synced, SyncedFrom};
 
@@ -118,6 +123,8 @@ pub struct SandboxConfig {
     pub standard_dir: PathBuf,
     /// Folder of installed modules, `NAME.wasm`, which the next start reads again.
     pub modules_dir: PathBuf,
+    /// Folder of recordings of calls. Made with mode 0700 when the first call is recorded.
+    pub recordings_dir: PathBuf,
     /// The owner's settings: grants, and the limits of everything.
     pub settings: Settings,
 }

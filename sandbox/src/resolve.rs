@@ -11,8 +11,9 @@ use crate::JobOutcome;
 use crate::kernel::admission::{Concurrency, Jobs, Pace};
 use crate::kernel::broker::{Caller, Plan};
 use crate::kernel::name::quoted;
+use crate::kernel::record::Record;
 use crate::kernel::run::{Call, Runner, time_left};
-use crate::policy::Granted;
+use crate::policy::{Granted, RecordWhen};
 use crate::store::{Entry, Store};
 
 /// Upper bound on the names in an error.
@@ -24,6 +25,7 @@ pub(crate) struct Resolver<'a> {
     pub(crate) jobs: &'a Jobs,
     pub(crate) limits: Arc<Limits>,
     pub(crate) runner: Runner<'a>,
+    pub(crate) record: &'a Record,
 }
 
 /// A function that may be called, with its grants and limits. Keeps the module loaded.
@@ -39,6 +41,7 @@ struct Resolved<'a> {
     concurrency: Concurrency,
     chain: Arc<[String]>,
     plan: Option<Arc<Plan>>,
+    record: Option<&'a Record>,
 }
 
 impl Resolved<'_> {
@@ -58,11 +61,12 @@ impl Resolved<'_> {
             runs_states: self.entry.is_standard() && name == "state",
             chain: &self.chain,
             plan: &self.plan,
+            record: self.record,
         }
     }
 }
 
-impl Resolver<'_> {
+impl<'r> Resolver<'r> {
     /// Runs a job to its end.
     pub(crate) async fn run(
         &self,
@@ -181,7 +185,10 @@ impl Resolver<'_> {
         chain: Arc<[String]>,
         plan: Option<Arc<Plan>>,
         most_ms: u64,
-    ) -> Result<Resolved<'a>, (String, Option<Sha256Hex>)> {
+    ) -> Result<Resolved<'a>, (String, Option<Sha256Hex>)>
+    where
+        'r: 'a,
+    {
         let (entry, function, number) = find(self.store, fun, kind).map_err(|text| (text, None))?;
         let master = job.master.as_deref();
         let granted = entry.grants.of(function, master);
@@ -195,7 +202,21 @@ impl Resolver<'_> {
         // A single call cannot get more memory than all instances together have.
         limits.memory = limits.memory.min(self.jobs.memory());
         let concurrency = policy.concurrency(entry.name());
-        Ok(Resolved { entry, number, fun, job, granted, limits, concurrency, chain, plan })
+        let record = match policy.record(entry.name(), function, master) {
+            RecordWhen::On => Some(self.record),
+            RecordWhen::Asked => job.record.then_some(self.record),
+            // A call of the job's function is not made without the recording that the job asks for.
+            RecordWhen::Off if job.record && job.called_by.is_none() => {
+                let why = format!(
+                    "{fun} was not run: the job asks for a recording of it, which the owner of this host permits in the \
+                     minion's configuration, as in sandbox: {{modules: {{{}: {{record: asked}}}}}}",
+                    entry.name()
+                );
+                return Err((why, Some(entry.module.sha256)));
+            }
+            RecordWhen::Off => None,
+        };
+        Ok(Resolved { entry, number, fun, job, granted, limits, concurrency, chain, plan, record })
     }
 }
 

@@ -128,6 +128,7 @@ impl Beacons {
             called_by: None,
             state: None,
             run: None,
+            record: false,
         };
         let mut kwargs = Vec::new();
         for param in &function.params {

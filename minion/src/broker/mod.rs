@@ -155,6 +155,11 @@ macro_rules! dispatch {
 brine_sandbox::each_capability!(dispatch);
 
 impl Broker for MinionBroker {
+    fn secrets(&self, job: &JobContext) -> Vec<Value> {
+        let of_run = self.runs.pillar(job);
+        of_run.iter().map(|pillar| Value::clone(pillar)).chain([Value::clone(&self.pillar.now())]).collect()
+    }
+
     fn host_call<'a>(&'a self, caller: &'a Caller, op: HostOp) -> BoxFuture<'a, Result<Value, HostError>> {
         Box::pin(async move {
             let job = &*caller.job;

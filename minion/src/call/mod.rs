@@ -19,7 +19,7 @@ use brine_sandbox::JobOutcome;
 use crate::accounts;
 use crate::cli;
 use crate::config::MinionOpts;
-use crate::jobs::{local_job, parse_own_timeout, read_function};
+use crate::jobs::{local_job, parse_own_timeout, parse_record, read_function};
 use crate::minion::{Base, package_sandbox};
 use flags::Flags;
 use setup::{load_conf, start_threads};
@@ -92,6 +92,7 @@ async fn call(flags: &Flags, printer: &mut Printer, base: &Base) -> Result<i32, 
     let call = FunCall { fun: fun.to_owned(), arg };
     let job = local_job(&accounts::own_name(), call, flags.job_options());
     parse_own_timeout(&job.raw).map_err(|why| Failure::new(exit::USAGE, format!("salt-call: {why}")))?;
+    parse_record(&job.raw).map_err(|why| Failure::new(exit::USAGE, format!("salt-call: {why}")))?;
     let (jid, metadata) = (job.jid.clone(), job.metadata.clone());
     let report = (base.masters.preferred().is_ok() && !flags.no_return_event).then(|| words(&flags.arguments));
     let called = base.jobs.call(job, report).await;

@@ -12,6 +12,7 @@ use super::functions::Functions;
 use super::outcomes::{Called, Outcomes, failed, killed_before, weight};
 use super::own_timeout;
 use super::proc::End;
+use super::record;
 use crate::modules::Modules;
 use crate::states::Runs;
 
@@ -40,6 +41,8 @@ struct Origin<'a> {
     master: Option<&'a str>,
     /// The job's own timeout and when it expires.
     ends: Option<(Duration, Instant)>,
+    /// Whether the job asks for recordings of its calls.
+    record: bool,
     /// The order to end.
     end: &'a End,
 }
@@ -47,12 +50,12 @@ struct Origin<'a> {
 impl JobRunner {
     /// Runs the functions of a job, one after the other. Whatever goes wrong is an outcome.
     pub(super) async fn run(&self, job: &JobLoad, master: Option<&str>, end: &End) -> Outcomes {
-        let own = match own_timeout::parse(&job.raw) {
+        let (own, record) = match own_timeout::parse(&job.raw).and_then(|own| Ok((own, record::parse(&job.raw)?))) {
             Ok(own) => own,
             Err(why) => return Outcomes::refused(job, self.multifunc_ordered, &why),
         };
         let ends = own.map(|own| (own, Instant::now() + own));
-        let from = Origin { jid: job.jid.as_str(), user: &job.user, master, ends, end };
+        let from = Origin { jid: job.jid.as_str(), user: &job.user, master, ends, record, end };
         if job.calls.len() > MAX_FUNCTIONS {
             let why = format!("A job may have at most {MAX_FUNCTIONS} functions, this one has {}.", job.calls.len());
             return Outcomes { multi: false, ordered: false, each: vec![Called::new(&job.fun(), failed(&why))] };
@@ -108,6 +111,7 @@ impl JobRunner {
             called_by: None,
             state: None,
             run: None,
+            record: from.record,
         };
         let mut run = self.functions.run(context, &call.fun, args, kwargs);
         let mut outcome = tokio::select! {

@@ -44,6 +44,7 @@ pub fn sandbox_with(
 ) -> Result<MakeSandbox, MinionError> {
     let settings = sandbox_settings(opts)?;
     let cache_dir = opts.cachedir.join("sandbox");
+    let recordings_dir = opts.cachedir.join("recordings");
     let modules_dir = modules_dir.unwrap_or_else(|| opts.modules_dir());
     Ok(Box::new(move |broker, jobs| {
         Box::pin(async move {
@@ -53,6 +54,7 @@ pub fn sandbox_with(
                 cache_dir,
                 standard_dir: package.modules,
                 modules_dir,
+                recordings_dir,
                 settings: Settings { max_running: jobs, ..settings },
             };
             let sandbox = Sandbox::start(config, broker).await.map_err(|e| MinionError::Sandbox(e.to_string()))?;

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use brine_recording::{HostCall, Recording, Written, pack, unpack};
+use brine_recording::{HostCall, Recording, Written, is_same, pack, unpack};
 use brine_sandbox_wire::{
     ByteBuf, FailKind, FromExecutor, FunctionsOp, HostError, HostOp, LogLevel, Outcome, Record, StatesOp,
 };
@@ -100,7 +100,7 @@ impl Recorder {
         match &mut self.mode {
             Mode::Keeps(written) if outermost => {
                 let (asked, told) = (ByteBuf::from(asked), ByteBuf::from(told));
-                let ended = written.call(HostCall { name: shown(name), asked, told });
+                let ended = written.call(HostCall { name: shown(name), asked, told, hidden: Vec::new() });
                 (written.take(PART), ended)
             }
             _ => (None, false),
@@ -200,13 +200,13 @@ impl Replay {
             return Err(HostFailure::Replayed);
         }
         self.state = match self.calls.next() {
-            Some(call) if call.name == name && *call.asked == *asked => {
+            Some(call) if call.name == name && is_same(&call.asked, &call.hidden, asked) => {
                 self.answered += 1;
                 return Ok(call.told.into_vec());
             }
             Some(call) => State::Differs {
                 recorded: Some(call),
-                asked: Some(HostCall { name, asked: ByteBuf::from(asked.to_vec()), told: ByteBuf::new() }),
+                asked: Some(asks(name, asked)),
             },
             None if self.full => State::Lacks,
             // A call that waited when its time was up, or when it was killed, has no answer.
@@ -219,11 +219,16 @@ impl Replay {
             }
             None => State::Differs {
                 recorded: None,
-                asked: Some(HostCall { name, asked: ByteBuf::from(asked.to_vec()), told: ByteBuf::new() }),
+                asked: Some(asks(name, asked)),
             },
         };
         Err(HostFailure::Replayed)
     }
+}
+
+/// A call without an answer.
+fn asks(name: String, asked: &[u8]) -> HostCall {
+    HostCall { name, asked: ByteBuf::from(asked.to_vec()), told: ByteBuf::new(), hidden: Vec::new() }
 }
 
 /// The name of a function as WIT writes it.

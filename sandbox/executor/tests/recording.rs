@@ -74,7 +74,7 @@ impl Kept {
             brine: String::new(),
             secrets: 0,
         };
-        let end = entry(&Entry::End(Box::new(End { outcome: self.outcome.clone() })));
+        let end = entry(&Entry::End(Box::new(End { outcome: self.outcome.clone(), hidden: Vec::new() })));
         [MAGIC, &entry(&Entry::Head(Box::new(head))), &self.frames, &end].concat()
     }
 }

@@ -75,6 +75,29 @@ pub struct HostCall {
     pub asked: ByteBuf,
     /// What the host said: MessagePack.
     pub told: ByteBuf,
+    /// Where `asked` has markers in place of secrets.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hidden: Vec<Span>,
+}
+
+/// A place in bytes: start and length.
+pub type Span = (u32, u32);
+
+/// Compares recorded bytes with others. Where the recorded ones have markers in place of secrets, any bytes are equal.
+#[must_use]
+pub fn is_same(recorded: &[u8], hidden: &[Span], other: &[u8]) -> bool {
+    let wide = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
+    let mut places = hidden.to_vec();
+    places.sort_unstable();
+    let mut from = 0;
+    let ends = [(u32::MAX, 0)];
+    let equal = places.iter().chain(&ends).all(|(start, length)| {
+        let to = wide(*start).clamp(from, recorded.len().max(from));
+        let same = recorded.get(from..to) == other.get(from..to);
+        from = to.saturating_add(wide(*length)).min(recorded.len().max(to));
+        same
+    });
+    recorded.len() == other.len() && equal
 }
 
 /// How a call ended.
@@ -82,4 +105,24 @@ pub struct HostCall {
 pub struct End {
     /// What the job was told.
     pub outcome: Outcome,
+    /// Where the return or the error has markers in place of secrets.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hidden: Vec<Span>,
+}
+
+impl End {
+    /// Compares the outcome with that of a replay, apart from secrets.
+    #[must_use]
+    pub fn is_same(&self, other: &Outcome) -> bool {
+        match (&self.outcome, other) {
+            (Outcome::Returned { value, retcode }, Outcome::Returned { value: others, retcode: code }) => {
+                retcode == code && is_same(value, &self.hidden, others)
+            }
+            (
+                Outcome::Failed { kind, message, retcode },
+                Outcome::Failed { kind: others, message: text, retcode: code },
+            ) => kind == others && retcode == code && is_same(message.as_bytes(), &self.hidden, text.as_bytes()),
+            _ => false,
+        }
+    }
 }

@@ -31,7 +31,7 @@ use brine_sandbox_wire::{Limits, Sha256Hex};
 pub use always::always;
 pub(crate) use brine_capabilities::{Capability, Grant};
 pub use decide::{Granted, ModuleGrants};
-pub use entry::{Entry, LimitChanges, Quorum, Signer, Signers};
+pub use entry::{Entry, LimitChanges, Quorum, RecordWhen, Signer, Signers};
 pub(crate) use line::{Explain, Line};
 pub use profile::Profile;
 pub use refused::Refused;

@@ -26,10 +26,12 @@ use crate::kernel::cgroup::Groups;
 use crate::kernel::compile::Compiler;
 use crate::kernel::executors::ExecutorSet;
 use crate::kernel::process::{ExecutorProgram, Living};
+use crate::kernel::record::Record;
 use crate::kernel::run::Runner;
 use crate::kernel::supervisor::{Parts, Restarts};
 use crate::kernel::trim::Trim;
 use crate::kernel::user;
+use crate::recordings::Recordings;
 use crate::report;
 use crate::resolve::Resolver;
 use crate::signature::MAX_SIGNATURE;
@@ -94,6 +96,7 @@ struct Inner {
     living: Living,
     jobs: Arc<Jobs>,
     trim: Trim,
+    record: Record,
     /// Locked while a module of that name is prepared and switched in, so that the checks still hold at the switch.
     installing: OneEach,
     late: Late,
@@ -152,6 +155,8 @@ impl Sandbox {
             max_queued: config.settings.max_queued,
             memory: config.settings.total_memory,
         }));
+        let recordings = Recordings::new(config.recordings_dir, config.settings.recordings, Arc::clone(&broker));
+        let record = recordings.record();
         let parts = Parts {
             program: ExecutorProgram {
                 path: config.executor,
@@ -177,6 +182,7 @@ impl Sandbox {
             living,
             jobs,
             trim: Trim::default(),
+            record,
             installing: OneEach::default(),
             late: Late::default(),
             switching: Mutex::default(),
@@ -438,6 +444,7 @@ impl Inner {
             jobs: &self.jobs,
             limits: self.limits.load_full(),
             runner: Runner { source: &*self.store, executors: &self.executors, jobs: &self.jobs, trim: &self.trim },
+            record: &self.record,
         }
     }
 }

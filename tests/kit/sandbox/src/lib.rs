@@ -21,6 +21,7 @@ pub fn config(dir: &Path) -> SandboxConfig {
         cache_dir: dir.join("cache"),
         standard_dir,
         modules_dir: dir.join("modules"),
+        recordings_dir: dir.join("recordings"),
         settings: settings(),
     }
 }
