@@ -138,6 +138,9 @@ pub(crate) struct Run {
     /// Say on standard error what the call used
     #[arg(long)]
     pub(crate) usage: bool,
+    /// Put a recording of each call of the module into this folder, for `replay` and `test`; secrets in it are replaced by markers
+    #[arg(long, value_name = "DIR")]
+    pub(crate) record: Option<PathBuf>,
     /// What to log on standard error: warning, info, debug… [default: what the call does and writes to its log]
     #[arg(short, long, value_name = "LEVEL")]
     pub(crate) log_level: Option<String>,

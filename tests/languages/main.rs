@@ -8,6 +8,7 @@
 
 mod build;
 mod document;
+mod recordings;
 mod reports;
 mod templates;
 mod trouble;

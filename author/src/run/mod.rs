@@ -106,6 +106,9 @@ async fn host(
             let (local, info) = prepare(dir, options, name, wasm, &grants, limits).await?;
             let ended = call(options, &local, (name, fun), (wasm, &info), &grants).await;
             local.sandbox().shutdown().await;
+            if let Some(to) = &options.record {
+                work::keep_recordings(&dir.join("cache/recordings"), to)?;
+            }
             ended
         }) => ended,
         _ = tokio::signal::ctrl_c() => Err(Failure::new(failure::INTERRUPTED, "interrupted")),
@@ -131,6 +134,9 @@ async fn prepare(
         package.modules = work::few_modules(dir, &package.modules, needed)?;
     }
     let (mut entry, mut general) = (grants.value(), limits.value());
+    if options.record.is_some() {
+        entry.insert("record", Value::from(true));
+    }
     if options.state {
         // They are of the state, and not of the module `state` that runs it.
         entry.insert("limits", std::mem::replace(&mut general, Value::Map(Vec::new())));

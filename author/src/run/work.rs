@@ -67,3 +67,18 @@ pub(super) fn few_modules(dir: &Path, package: &Path, names: &[&str]) -> Result<
     }
     Ok(few)
 }
+
+/// Puts the recordings of a run into the author's folder, under names that are free there.
+pub(super) fn keep_recordings(from: &Path, to: &Path) -> Result<(), Failure> {
+    let unwritable = |error: std::io::Error| Failure::unwritable(to, error);
+    std::fs::create_dir_all(to).map_err(unwritable)?;
+    // No call was recorded if there is no folder.
+    for entry in std::fs::read_dir(from).into_iter().flatten() {
+        let path = entry.map_err(unwritable)?.path();
+        let content = std::fs::read(&path).map_err(unwritable)?;
+        let to = to.join(path.file_name().unwrap_or_default());
+        file::write(&to, &content)?;
+        brine_cli::print::stderr(&format!("recorded: {}", to.display()));
+    }
+    Ok(())
+}

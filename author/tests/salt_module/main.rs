@@ -5,5 +5,6 @@
 mod bench;
 mod build;
 mod examine;
+mod replay;
 mod run;
 mod signatures;

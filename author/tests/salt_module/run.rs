@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::bench::Bench;
 
 /// The built modules are beside the programs: `tools/build-modules.sh`.
-fn built(name: &str) -> Vec<u8> {
+pub(crate) fn built(name: &str) -> Vec<u8> {
     let program = PathBuf::from(assert_cmd::cargo::cargo_bin!("salt-module"));
     let target = program.parent().and_then(Path::parent).unwrap();
     let found = ["examples", "modules"].iter().find_map(|dir| std::fs::read(target.join(dir).join(name)).ok());

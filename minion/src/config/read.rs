@@ -388,7 +388,7 @@ mod tests {
             let error = read(&format!("{of}:nothing"), Value::from(1)).unwrap_err().to_string();
             error.rsplit_once("; there are ").unwrap().1.replace(" and ", ", ").split(", ").map(str::to_owned).collect()
         };
-        for of in ["sandbox", "sandbox:limits", "sandbox:compile"] {
+        for of in ["sandbox", "sandbox:limits", "sandbox:compile", "sandbox:recordings"] {
             let mut known: Vec<String> = names(of);
             let prefix = format!("{of}:");
             let below = rows().filter_map(|row| row.name.strip_prefix(&prefix).filter(|key| !key.contains(':')));

@@ -312,6 +312,21 @@ fn revoked_content_is_refused_whatever_is_granted() {
 }
 
 #[test]
+fn the_most_specific_entry_says_when_calls_are_recorded() {
+    let master = "ab:".repeat(31) + "cd";
+    let config = format!(
+        "modules: {{x.f: {{record: on}}, x: {{record: off}}, \"*\": {{record: asked}}}}\nmasters: {{\"{master}\": {{modules: {{y: {{record: \
+         off}}}}}}}}"
+    );
+    let policy = read(&config);
+    let of = |module: &str, function: &str, master: Option<&str>| policy.record(&name(module), function, master);
+    assert_eq!([of("x", "f", None), of("x", "g", None)], [RecordWhen::On, RecordWhen::Off]);
+    assert_eq!([of("y", "f", None), of("y", "f", Some(&master))], [RecordWhen::Asked, RecordWhen::Off]);
+    assert_eq!(read("{}").record(&name("x"), "f", None), RecordWhen::Off);
+    assert_eq!(policy.general.every.to_string(), "{record: asked}");
+}
+
+#[test]
 fn limits_are_each_their_own() {
     let config = "modules: {x.f: {limits: {wall: 1s}}, x: {limits: {wall: 2s, memory: 1MiB}, max_running: 2}, \"*\": {limits: {output: \
                   2048}, max_running: 5, max_queued: 7}}";

@@ -6,6 +6,8 @@
 mod folder;
 pub(crate) mod replay;
 mod secrets;
+#[cfg(test)]
+mod tests;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -27,7 +27,8 @@ fn defaults() {
 fn limits() {
     let settings = Settings::read(&yaml(
         "{limits: {memory: 128MiB, wall: 1.5s, cpu: 500ms, output: 2048, log: 1 K, log_lines: 5}, max_running: 3, max_waiting: 9, user: 4711, \
-         require_second_wall: true, executor_idle: 5s, total_memory: 1GiB}",
+         require_second_wall: true, executor_idle: 5s, total_memory: 1GiB, \
+         recordings: {size: 1MiB, total: 2MiB, secrets: ['DB_*']}}",
     ))
     .unwrap();
     let limits = settings.limits;
@@ -35,6 +36,8 @@ fn limits() {
     assert_eq!((limits.output, limits.log, settings.max_running, settings.max_waiting), (2048, 1024, 3, 9));
     assert_eq!((settings.user.as_deref(), settings.require_second_wall), (Some("4711"), true));
     assert_eq!((settings.executor_idle, settings.total_memory), (Duration::from_secs(5), 1 << 30));
+    let recordings = &settings.recordings;
+    assert_eq!((recordings.size, recordings.total, &recordings.secrets[..]), (1 << 20, 2 << 20, &["db_*".to_owned()][..]));
     fails("limits: {memory: \"1\"}", "sandbox:limits:memory: \"1\" is not between 65536 and 4294967296 bytes");
     fails("limits: {memory: lots}", "sandbox:limits:memory: a size as in 64MiB is expected, not \"lots\"");
     fails("limits: {memory: -5}", "sandbox:limits:memory: -5 is not between 65536 and 4294967296 bytes");
@@ -51,7 +54,7 @@ fn limits() {
     fails(
         "moduls: {}",
         "sandbox:moduls: there is no such setting; there are user, require_second_wall, executor_idle, max_running, max_waiting, max_queued, \
-         total_memory, limits, compile, modules, masters, profiles, replace_standard, keys and revoked",
+         total_memory, limits, recordings, compile, modules, masters, profiles, replace_standard, keys and revoked",
     );
 }
 
@@ -92,11 +95,12 @@ fn what_an_entry_cannot_be() {
     let bad = |entry: &str, expect: &str| {
         fails(&format!("modules: {{x: {{{entry}}}}}"), &format!("sandbox:modules:x:{expect}"))
     };
+    bad("record: sometimes", "record: on, asked or off is expected, not \"sometimes\"");
     bad("jobs: yes please", "jobs: true or false is expected, not \"yes please\"");
     bad(
         "job: true",
         "job: there is no such grant; there are grains, static_grains, config, modules, jobs, disks, policy, process, filesystem, changes, network, pillar, \
-         functions, files, events, mine, progress, schedule, states, kernel, beacons, sha256, signed_by, downgrade, user, limits, max_running and max_queued",
+         functions, files, events, mine, progress, schedule, states, kernel, beacons, sha256, signed_by, downgrade, user, limits, max_running, max_queued and record",
     );
     bad("sha256: 12ab", "sha256: 64 hex digits are expected, in quotes if all of them are decimal");
     let form = "any, a list of programs, a dict of programs, looks, users, groups, env, cwd, detach and file_size, or false is expected, not";
@@ -155,7 +159,7 @@ fn what_an_entry_cannot_be() {
     bad(
         "\"a\\nb\": 1",
         "a\\nb: there is no such grant; there are grains, static_grains, config, modules, jobs, disks, policy, process, filesystem, changes, \
-         network, pillar, functions, files, events, mine, progress, schedule, states, kernel, beacons, sha256, signed_by, downgrade, user, limits, max_running and max_queued",
+         network, pillar, functions, files, events, mine, progress, schedule, states, kernel, beacons, sha256, signed_by, downgrade, user, limits, max_running, max_queued and record",
     );
     fails(
         "modules: {x.f: {max_running: 1}}",

@@ -55,6 +55,14 @@ settings! { AREA = "Sandbox (see docs/sandbox.md)";
     SANDBOX_LIMITS_WRITTEN: Value = size("sandbox:limits:written", "256MiB", 0..=1 << 50).live();
     /// Files and folders made in granted directories.
     SANDBOX_LIMITS_NEW_FILES: Value = count("sandbox:limits:new_files", "10000", 0..=1_000_000_000).live();
+    /// Recordings of calls, which `record` in an entry of `modules` switches on.
+    SANDBOX_RECORDINGS: Value = mapping("sandbox:recordings", minion("{}"));
+    /// Size of one recording. A call that asks the host for more goes on, and its recording ends.
+    SANDBOX_RECORDINGS_SIZE: Value = size("sandbox:recordings:size", "8MiB", 4 << 10..=16 << 20);
+    /// Size of all recordings together; the oldest make room.
+    SANDBOX_RECORDINGS_TOTAL: Value = size("sandbox:recordings:total", "64MiB", 64 << 10..=1 << 40);
+    /// Names of variables, arguments and HTTP headers whose values are replaced in recordings; `*` stands for any text.
+    SANDBOX_RECORDINGS_SECRETS: Value = any("sandbox:recordings:secrets", minion("['*passw*', '*secret*', '*token*', '*_key', '*-key', authorization, proxy-authorization, cookie]"));
     /// What the compiler may use for one module.
     SANDBOX_COMPILE: Value = mapping("sandbox:compile", minion("{}"));
     /// Size of the module.

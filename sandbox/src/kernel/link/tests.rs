@@ -12,6 +12,7 @@ use super::requests::MAX_OPEN_REQUESTS;
 use super::*;
 use crate::Policy;
 use crate::kernel::loadable::Loadable;
+use crate::kernel::record::Frames;
 
 #[derive(Default)]
 struct Recorder {
@@ -51,6 +52,11 @@ struct Taken {
 
 /// Returns a link with one running call of a module that was granted grains only.
 async fn taken(limits: Limits) -> Taken {
+    taken_recording(limits, None).await
+}
+
+/// The same, with parts of a recording that go here.
+async fn taken_recording(limits: Limits, frames: Option<Arc<Frames>>) -> Taken {
     let (here, there) = Connection::pair().unwrap();
     let (sender, receiver) = here.minion();
     let (say, mut hear) = Connection::from_fd(there).unwrap().executor();
@@ -62,6 +68,7 @@ async fn taken(limits: Limits) -> Taken {
     };
     let module = module();
     let caller = caller_of(&module);
+    let caller = Arc::new(Caller::clone(&caller).recording(frames));
     let (ticket, end) = link.register(&caller, &limits);
     link.start(&ticket, &caller, &module, "f", (vec![0x90], vec![0x80]), (&limits, None)).await.unwrap();
     let call = ticket.call;
@@ -161,6 +168,26 @@ async fn more_questions_at_once_than_a_guest_can_ask_end_the_executor() {
     }
     assert_eq!(it.served.await.unwrap(), "asked more at once than a guest can");
     assert!(it.broker.calls.lock().unwrap().len() <= MAX_OPEN_REQUESTS as usize);
+}
+
+#[tokio::test]
+async fn parts_of_a_recording_are_bounded_and_asked_for() {
+    let part = |call, size| FromExecutor::Recorded { call, part: ByteBuf::from(vec![1; size]) };
+    let frames = Frames::new(1_000);
+    let it = &mut taken_recording(Limits::default(), Some(Arc::clone(&frames))).await;
+    it.say.send(&part(it.call, 600)).await.unwrap();
+    // Another call, which may have ended.
+    it.say.send(&part(99, 600)).await.unwrap();
+    it.say.send(&part(it.call, 400)).await.unwrap();
+    it.say.send(&part(it.call, 100)).await.unwrap();
+    assert_eq!((&mut it.served).await.unwrap(), "recorded more than it may");
+    assert_eq!(frames.take().len(), 1_000);
+    let mut it = taken(Limits::default()).await;
+    it.say.send(&part(it.call, 1)).await.unwrap();
+    assert_eq!(it.served.await.unwrap(), "recorded a call for which that was not asked");
+    it = taken(Limits::default()).await;
+    it.say.send(&FromExecutor::Differs { call: it.call, at: 0, recorded: None, asked: None }).await.unwrap();
+    assert_eq!(it.served.await.unwrap(), "said that a call differs which was not replayed");
 }
 
 #[tokio::test]

@@ -1,0 +1,168 @@
+//! replay, test: calls again from their recordings, without a host.
+
+use std::fs;
+use std::path::PathBuf;
+
+use brine_recording::{HostCall, MAGIC, Recording};
+use brine_sandbox::ByteBuf;
+
+use crate::bench::Bench;
+use crate::run::built;
+
+/// A folder with a module of the standard ones, and the recording of one call.
+struct Recorded {
+    bench: Bench,
+    file: String,
+}
+
+fn recorded(module: &str, words: &[&str]) -> Recorded {
+    let bench = Bench::new();
+    bench.write(&format!("{module}.wasm"), built(&format!("{module}.wasm")));
+    let file = format!("{module}.wasm");
+    let all = [&["run", &file], words, &["--record", "calls"]].concat();
+    let ended = bench.run_in(&bench.path(""), &all);
+    assert_eq!(ended.code, 0, "{ended:?}");
+    let files: Vec<PathBuf> = fs::read_dir(bench.path("calls")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let [file] = &files[..] else { panic!("{files:?}") };
+    assert!(ended.err.contains("recorded: calls/"), "{ended:?}");
+    let file = format!("calls/{}", file.file_name().unwrap().to_str().unwrap());
+    Recorded { bench, file }
+}
+
+impl Recorded {
+    fn read(&self) -> Recording {
+        Recording::from_bytes(&self.bench.read(&self.file)).unwrap()
+    }
+
+    fn write(&self, recording: &Recording) {
+        self.bench.write(&self.file, recording.to_bytes());
+    }
+
+    #[track_caller]
+    fn bad(&self, content: &[u8], expect: &str) {
+        self.bench.write("calls/bad.recording", content);
+        let err = self.bench.bad("replay calls/bad.recording", 65);
+        assert_eq!(err.trim_end(), format!("salt-module: calls/bad.recording {expect}"));
+    }
+}
+
+#[test]
+fn a_recorded_call_returns_the_same() {
+    let it = recorded("disk", &["percent", "/", "--grant", "disks"]);
+    let words = format!("replay {} --out json", it.file);
+    let ended = it.bench.run(&words);
+    assert!(ended.code == 0 && ended.out.contains("%\""), "{ended:?}");
+    assert_eq!(ended.err, "The same as in the recording, with 1 call of the host.\n");
+    let tested = it.bench.good("test calls");
+    assert!(tested.ends_with(".recording  ok\n1 recording: 1 ok, 0 not\n"), "{tested}");
+}
+
+#[test]
+fn a_module_that_asks_something_else_is_told_where() {
+    let it = recorded("grains", &["get", "os", "--grant", "grains"]);
+    // The recorded module asked for another grain, as if this one were changed.
+    let mut other = it.read();
+    let asked = other.calls[0].asked.clone().into_vec();
+    let at = asked.windows(3).position(|window| window == b"\xa2os").unwrap() + 1;
+    other.calls[0].asked[at] = b'x';
+    it.write(&other);
+    let ended = it.bench.run(&format!("replay {}", it.file));
+    let name = &other.calls[0].name;
+    assert_eq!(ended.code, 1, "{ended:?}");
+    let lines: Vec<&str> = ended.out.lines().collect();
+    assert_eq!(lines[0], "call 1 of the host");
+    assert!(lines[1].starts_with(&format!("  recorded: {name}(key='xs'")), "{ended:?}");
+    assert!(lines[2].starts_with(&format!("  now:      {name}(key='os'")), "{ended:?}");
+    let tested = it.bench.run("test calls");
+    assert!(tested.code == 1 && tested.out.ends_with("1 recording: 0 ok, 1 not\n"), "{tested:?}");
+    assert!(tested.out.contains("differs: call 1 of the host\n"), "{tested:?}");
+
+    // It asked for more, or for less.
+    let more = HostCall { name: "grains.items".into(), ..other.calls[0].clone() };
+    other.calls = vec![it_asked(&asked, &other.calls[0]), more];
+    it.write(&other);
+    let ended = it.bench.run(&format!("replay {}", it.file));
+    let expect = "call 2 of the host\n  recorded: grains.items(key='xs'";
+    assert!(ended.code == 1 && ended.out.starts_with(expect) && ended.out.contains("now:      nothing, it returned '"), "{ended:?}");
+    other.calls.clear();
+    it.write(&other);
+    let ended = it.bench.run(&format!("replay {}", it.file));
+    assert!(ended.code == 1 && ended.out.contains("  recorded: nothing, it returned '"), "{ended:?}");
+}
+
+fn it_asked(asked: &[u8], call: &HostCall) -> HostCall {
+    HostCall { asked: ByteBuf::from(asked.to_vec()), ..call.clone() }
+}
+
+#[test]
+fn another_return_is_a_difference() {
+    let it = recorded("hello", &["world", "Ada"]);
+    let mut other = it.read();
+    other.end.outcome = brine_sandbox::Outcome::Returned { value: b"\xa3Bye".to_vec(), retcode: 0 };
+    it.write(&other);
+    let ended = it.bench.run(&format!("replay {}", it.file));
+    let expect = "the return\n  recorded: it returned 'Bye'\n  now:      it returned 'Hello, Ada! This is local.'\n";
+    assert_eq!((ended.code, ended.out.as_str()), (1, expect));
+}
+
+#[test]
+fn a_recording_of_another_module_is_refused() {
+    let it = recorded("hello", &["world"]);
+    it.bench.write("disk.wasm", built("disk.wasm"));
+    let err = it.bench.bad(&format!("replay {} disk.wasm", it.file), 65);
+    assert!(err.contains(" is a recording of the module hello, and disk.wasm is the module disk"), "{err}");
+    // The same name and another content: only if it is named.
+    it.bench.write("hello.wasm", built("disk.wasm"));
+    let err = it.bench.bad(&format!("replay {}", it.file), 65);
+    assert!(err.contains(" is a recording of another content than hello.wasm has (sha256 "), "{err}");
+    let ended = it.bench.run(&format!("replay {} hello.wasm", it.file));
+    assert!(ended.code == 1 && ended.out.contains("now:      it failed: 'hello.world' is not available."), "{ended:?}");
+    fs::remove_file(it.bench.path("hello.wasm")).unwrap();
+    let err = it.bench.bad(&format!("replay {}", it.file), 66);
+    assert!(err.contains("there is no hello.wasm beside it or in this folder"), "{err}");
+    it.bench.write("hello.wasm", "no module");
+    let err = it.bench.bad(&format!("replay {} hello.wasm", it.file), 65);
+    assert!(err.contains("hello.wasm is no component"), "{err}");
+}
+
+#[test]
+fn what_is_no_recording_is_refused() {
+    let it = recorded("hello", &["world"]);
+    let bytes = it.bench.read(&it.file);
+    it.bad(b"", "is no recording of a call");
+    it.bad(&built("hello.wasm"), "is no recording of a call");
+    let cut = "is cut off: it ends after 0 calls of the host, without the end of the call";
+    it.bad(&bytes[..bytes.len() - 1], cut);
+    it.bad(&bytes[..MAGIC.len()], cut);
+    it.bad(&[MAGIC, &[0xff; 8]].concat(), cut);
+    // A file of 1 GiB that takes no place on the disk.
+    let large = fs::File::create(it.bench.path("calls/large.recording")).unwrap();
+    large.set_len(1 << 30).unwrap();
+    drop(large);
+    let err = it.bench.bad("replay calls/large.recording", 65);
+    assert!(err.contains("is no recording of a call"), "{err}");
+    let mut file = fs::File::options().write(true).open(it.bench.path("calls/large.recording")).unwrap();
+    std::io::Write::write_all(&mut file, MAGIC).unwrap();
+    let err = it.bench.bad("replay calls/large.recording", 65);
+    assert!(err.contains("is larger than the 24 MiB that a recording may have"), "{err}");
+    // A folder with all of them is run to its end.
+    let tested = it.bench.run("test calls");
+    assert!(tested.code == 1 && tested.out.ends_with("3 recordings: 1 ok, 2 not\n"), "{tested:?}");
+    assert_eq!(tested.out.matches("  not run: ").count(), 2, "{tested:?}");
+    // A recording that names another function, or calls nothing of its kind.
+    let mut other = it.read();
+    other.head.module = "../../x".into();
+    it.write(&other);
+    let err = it.bench.bad(&format!("replay {} hello.wasm", it.file), 65);
+    assert!(err.contains("is damaged"), "{err}");
+    for (words, code, expect) in [
+        ("replay none.recording", 66, "none.recording cannot be read"),
+        ("replay calls", 66, "it is no file"),
+        ("test none", 66, "none cannot be read"),
+        ("test .", 66, ". has no recordings, NAME.recording"),
+        ("replay calls/large.recording --out nope", 64, "there is no outputter nope"),
+    ] {
+        let err = it.bench.bad(words, code);
+        assert!(err.contains(expect), "{words}: {err}");
+    }
+}
