@@ -107,7 +107,7 @@ async fn host(
             let ended = call(options, &local, (name, fun), (wasm, &info), &grants).await;
             local.sandbox().shutdown().await;
             if let Some(to) = &options.record {
-                work::keep_recordings(&dir.join("cache/recordings"), to)?;
+                work::keep_recordings(name, &dir.join("cache/recordings"), to)?;
             }
             ended
         }) => ended,
@@ -134,15 +134,14 @@ async fn prepare(
         package.modules = work::few_modules(dir, &package.modules, needed)?;
     }
     let (mut entry, mut general) = (grants.value(), limits.value());
-    if options.record.is_some() {
-        entry.insert("record", Value::from(true));
-    }
     if options.state {
         // They are of the state, and not of the module `state` that runs it.
         entry.insert("limits", std::mem::replace(&mut general, Value::Map(Vec::new())));
     }
+    // Not in the module's own entry, which refusals name with the line that would grant something.
+    let every = map([("record", Value::from(options.record.is_some()))]);
     let sandbox = map([
-        ("modules", map([(name.as_str(), entry)])),
+        ("modules", map([("*", every), (name.as_str(), entry)])),
         ("limits", general),
         // The file is what is to run, whatever has its name.
         ("replace_standard", Value::Array(vec![name.as_str().into()])),

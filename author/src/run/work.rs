@@ -5,6 +5,8 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use brine_cli::commandline::user_cache;
+use brine_recording::Recording;
+use brine_sandbox::ModuleName;
 use tempfile::TempDir;
 
 use crate::failure::Failure;
@@ -68,14 +70,19 @@ pub(super) fn few_modules(dir: &Path, package: &Path, names: &[&str]) -> Result<
     Ok(few)
 }
 
-/// Puts the recordings of a run into the author's folder, under names that are free there.
-pub(super) fn keep_recordings(from: &Path, to: &Path) -> Result<(), Failure> {
+/// Puts the recordings of a module's calls into the author's folder.
+pub(super) fn keep_recordings(name: &ModuleName, from: &Path, to: &Path) -> Result<(), Failure> {
     let unwritable = |error: std::io::Error| Failure::unwritable(to, error);
     std::fs::create_dir_all(to).map_err(unwritable)?;
     // No call was recorded if there is no folder.
     for entry in std::fs::read_dir(from).into_iter().flatten() {
         let path = entry.map_err(unwritable)?.path();
         let content = std::fs::read(&path).map_err(unwritable)?;
+        // The modules that it called have recordings too.
+        let of_module = |recording: Recording| recording.head.module == name.as_str();
+        if !Recording::from_bytes(&content).is_ok_and(of_module) {
+            continue;
+        }
         let to = to.join(path.file_name().unwrap_or_default());
         file::write(&to, &content)?;
         brine_cli::print::stderr(&format!("recorded: {}", to.display()));

@@ -2,7 +2,7 @@
 
 use brine_recording::{Head, HostCall, Written, pack, unpack};
 use brine_sandbox_wire::{
-    ByteBuf, FailKind, FunctionsOp, HostError, HostOp, HttpRequest, Limits, NetworkOp, Outcome, PillarOp, ProcessOp,
+    ByteBuf, FailKind, FunctionsOp, HostError, HostOp, HttpOp, HttpRequest, Limits, Outcome, PillarOp, ProcessOp,
     ProcessRun, Sha256Hex,
 };
 use rmpv::Value;
@@ -116,7 +116,7 @@ fn marked_names_are_replaced() {
     };
     let calls = vec![
         call("process.run", &HostOp::Process(ProcessOp::Run(Box::new(run))), &Value::from("swordfish")),
-        call("http.send", &HostOp::Network(NetworkOp::Send(Box::new(get))), &yaml("{api_token: qwertz}")),
+        call("http.send", &HostOp::Http(HttpOp::Request(Box::new(get))), &yaml("{api_token: qwertz}")),
     ];
     let kwargs = "{password: opensesame, name: www, pillar: {a: {b: from-the-cli}}, key: ordinary}";
     let (recording, bytes) = kept(kwargs, calls, "qwertz opensesame", &[]);
