@@ -29,6 +29,7 @@ mod orchestrate;
 mod pillar;
 mod ping;
 mod presence;
+mod recordings;
 mod reactor;
 mod returners;
 mod runners;

@@ -57,6 +57,33 @@ fn a_recorded_call_returns_the_same() {
     assert!(tested.ends_with(".recording  ok\n1 recording: 1 ok, 0 not\n"), "{tested}");
 }
 
+/// Directories, files, clocks and random numbers: what WASI is asked is answered from the recording, and by no host.
+#[test]
+fn files_and_chance_come_from_the_recording() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().canonicalize().unwrap();
+    for name in ["a", "b", "c"] {
+        fs::write(folder.join(name), name).unwrap();
+    }
+    let none = "network: [], pillar: [], files: [], functions: []";
+    let grants = format!("{{filesystem: {{{0}: ro}}, changes: {{{0}: ro}}, {none}}}", folder.display());
+    let it = recorded("file", &["readdir", folder.to_str().unwrap(), "--grant", &grants, "--out", "json"]);
+    let names: Vec<String> = it.read().calls.into_iter().map(|call| call.name).collect();
+    for expect in ["preopens.get-directories", "types.directory-entry-stream.read-directory-entry"] {
+        assert!(names.contains(&format!("wasi:filesystem/{expect}")), "{names:?}");
+    }
+    fs::remove_dir_all(&folder).unwrap();
+    let replayed = it.bench.good(&format!("replay {} --out json", it.file));
+    for name in ["a", "b", "c"] {
+        assert!(replayed.contains(&format!("\"{name}\"")), "{replayed}");
+    }
+    let it = recorded("test", &["rand_str", "--grant", "{functions: [], config: true}", "--out", "json"]);
+    let words = format!("replay {} --out json", it.file);
+    assert_eq!(it.bench.good(&words), it.bench.good(&words));
+    let names: Vec<String> = it.read().calls.into_iter().map(|call| call.name).collect();
+    assert!(names.iter().any(|name| name.starts_with("wasi:random/")), "{names:?}");
+}
+
 #[test]
 fn a_module_that_asks_something_else_is_told_where() {
     let it = recorded("grains", &["get", "os", "--grant", "{grains: true, static_grains: []}"]);

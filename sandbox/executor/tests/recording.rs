@@ -133,6 +133,25 @@ async fn clocks_and_randomness_are_the_recorded_ones() {
     assert_eq!(difference, Some((2, None, Some(names[0].clone()))));
 }
 
+/// A recording from anybody: its answers are not of the types that the functions have.
+#[tokio::test]
+async fn damaged_answers_end_the_call_only() {
+    let mut executor = Executor::start().await;
+    let module = executor.load(&chance("")).await;
+    let run = executor.run(module, "f");
+    let kept = keep(&mut executor, run.clone(), 1 << 20, &[]).await;
+    let recording = Recording::from_bytes(&kept.file(&run)).unwrap();
+    for told in [vec![], vec![0xc0], pack(&json!({"Ok": "no number"})), pack(&json!({"Code": "busy"})), vec![0xdd; 5]] {
+        let mut damaged = recording.clone();
+        damaged.calls[0].told = ByteBuf::from(told.clone());
+        let run = again(&mut executor, &run, module);
+        let (outcome, _) = replay(&mut executor, run, damaged.to_bytes()).await;
+        let line = "test.f was stopped: the replay failed: the recording's answer of wasi:clocks/monotonic-clock.now is damaged";
+        assert_failed(&outcome, FailKind::Host, line);
+    }
+    executor.still_works().await;
+}
+
 #[tokio::test]
 async fn the_brokers_answers_are_replayed_without_a_broker() {
     let mut executor = Executor::start().await;

@@ -120,7 +120,10 @@ impl Found<'_> {
     fn texts(&mut self, value: &Value, min: usize) {
         match value {
             Value::String(text) => self.add(text.as_bytes(), min),
-            Value::Binary(bytes) => self.add(bytes, min),
+            Value::Binary(bytes) => match inner(bytes) {
+                Some(value) => self.texts(&value, min),
+                None => self.add(bytes, min),
+            },
             Value::Array(items) => items.iter().for_each(|item| self.texts(item, min)),
             Value::Map(entries) => entries.iter().for_each(|(_, value)| self.texts(value, min)),
             _ => {}
@@ -169,8 +172,10 @@ impl Found<'_> {
                 items.iter().for_each(|item| self.marked(item));
             }
             // Arguments of functions and answers are MessagePack within.
-            Value::Binary(bytes) if bytes.first().is_some_and(|first| matches!(first, 0x80..=0x9f | 0xdc..=0xdf)) => {
-                self.within(bytes);
+            Value::Binary(bytes) => {
+                if let Some(value) = inner(bytes) {
+                    self.marked(&value);
+                }
             }
             _ => {}
         }
@@ -180,6 +185,12 @@ impl Found<'_> {
         let name = name.to_lowercase();
         self.names.iter().any(|pattern| fits(pattern, &name))
     }
+}
+
+/// Returns the array or map of MessagePack in these bytes.
+fn inner(bytes: &[u8]) -> Option<Value> {
+    let container = bytes.first().is_some_and(|first| matches!(first, 0x80..=0x9f | 0xdc..=0xdf));
+    container.then(|| value::decode(bytes).ok()).flatten()
 }
 
 /// Whether a name fits a pattern, in which `*` stands for any text.

@@ -3,7 +3,7 @@
 use brine_recording::{Head, HostCall, Written, pack, unpack};
 use brine_sandbox_wire::{
     ByteBuf, FailKind, FunctionsOp, HostError, HostOp, HttpOp, HttpRequest, Limits, Outcome, PillarOp, ProcessOp,
-    ProcessRun, Sha256Hex,
+    ProcessRun, Sha256Hex, StatesOp,
 };
 use rmpv::Value;
 
@@ -92,14 +92,21 @@ fn the_pillar_is_replaced_where_it_was_not_asked_for() {
         let op = FunctionsOp::Call { function: name.into(), args, kwargs, written_left: 0, new_files_left: 0 };
         HostOp::Functions(op)
     };
+    let pillar = ByteBuf::from(value::encode(&yaml("{a: of-this-run}")));
+    let use_pillar = HostOp::States(StatesOp::UsePillar { pillar });
     let calls = vec![
         call("functions.call", &function("pillar.get"), &yaml("{value: s3cr3t}")),
+        call("states.use-pillar", &use_pillar, &Value::Nil),
         call("functions.call", &function("test.echo"), &yaml("{value: 'correct horse, s3cr3t'}")),
     ];
     let kwargs = "{contents: 'pass: correct horse, second line here'}";
     let (recording, bytes) = kept(kwargs, calls, "second line here", &known);
-    has_none(&bytes, &["correct horse", "s3cr3t", "second line"]);
-    assert_eq!(recording.head.secrets, 3);
+    has_none(&bytes, &["correct horse", "s3cr3t", "second line", "of-this-run"]);
+    assert_eq!(recording.head.secrets, 4);
+    // What is around the secrets stays MessagePack.
+    let asked: HostOp = unpack(&recording.calls[1].asked).unwrap();
+    let HostOp::States(StatesOp::UsePillar { pillar }) = asked else { panic!("{asked:?}") };
+    assert_eq!(value::decode(&pillar).unwrap()["a"].as_str().unwrap().len(), "of-this-run".len());
 }
 
 #[test]

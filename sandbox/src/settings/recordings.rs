@@ -21,7 +21,7 @@ impl Default for RecordingSettings {
     /// 8 MiB hold what ordinary calls are told. The names are those that people give to secrets.
     fn default() -> Self {
         let secrets = [
-            "*passw*",
+            "*pass*",
             "*secret*",
             "*token*",
             "*_key",

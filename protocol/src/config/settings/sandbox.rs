@@ -62,7 +62,7 @@ settings! { AREA = "Sandbox (see docs/sandbox.md)";
     /// Size of all recordings together; the oldest make room.
     SANDBOX_RECORDINGS_TOTAL: Value = size("sandbox:recordings:total", "64MiB", 64 << 10..=1 << 40);
     /// Names of variables, arguments and HTTP headers whose values are replaced in recordings; `*` stands for any text.
-    SANDBOX_RECORDINGS_SECRETS: Value = any("sandbox:recordings:secrets", minion("['*passw*', '*secret*', '*token*', '*_key', '*-key', authorization, proxy-authorization, cookie]"));
+    SANDBOX_RECORDINGS_SECRETS: Value = any("sandbox:recordings:secrets", minion("['*pass*', '*secret*', '*token*', '*_key', '*-key', authorization, proxy-authorization, cookie]"));
     /// What the compiler may use for one module.
     SANDBOX_COMPILE: Value = mapping("sandbox:compile", minion("{}"));
     /// Size of the module.
