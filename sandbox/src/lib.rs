@@ -100,8 +100,7 @@ pub use kernel::supervisor::Restarts;
 pub use policy::always as always_granted;
 pub use policy::{
     Entry, Granted, LimitChanges, ModuleGrants, Policy, Profile, Quorum, RecordWhen, Refused, Revoked, Rules, Signer,
-    Signers,
-    Subject,
+    Signers, Subject,
 };
 pub use recordings::replay::{Difference, Replayed, Replayer};
 pub use sandbox::{Reloaded, Removed, Sandbox, StartError};

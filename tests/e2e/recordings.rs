@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use brine_tests::salt::{Kind, Master, Minion};
 use serde_json::json;
 
-
 fn minion(master: &Master, sandbox: &str) -> Minion {
     master.minion_kind(Kind::Brine, "web1", sandbox)
 }
@@ -63,7 +62,13 @@ fn secrets_of_the_pillar_are_not_in_the_files() {
         fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
         fs::write(path, text).expect("a file");
     };
-    write("srv/salt/db.sls", &format!("{}/db.conf:\n  file.managed:\n    - contents: 'password={{{{ pillar[\"db\"] }}}}'\n", folder.display()));
+    write(
+        "srv/salt/db.sls",
+        &format!(
+            "{}/db.conf:\n  file.managed:\n    - contents: 'password={{{{ pillar[\"db\"] }}}}'\n",
+            folder.display()
+        ),
+    );
     write("srv/pillar/top.sls", "base: {'*': [db]}\n");
     write("srv/pillar/db.sls", "db: correct-horse-battery\n");
     let root = |option: &str, path: &str| format!("--{option}={}", minion.path(path).display());

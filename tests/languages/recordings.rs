@@ -65,7 +65,9 @@ fn a_recorded_call_is_the_same_in_four_languages() {
     // All of them again, as an author tests his modules.
     let folder = tests.path().to_str().unwrap();
     let tested = salt_module(&["test", folder], &[]).exits(0);
-    assert!(names.iter().all(|name| tested.stdout.lines().any(|line| line.starts_with(name) && line.ends_with("  ok"))));
+    assert!(
+        names.iter().all(|name| tested.stdout.lines().any(|line| line.starts_with(name) && line.ends_with("  ok")))
+    );
     assert!(tested.stdout.ends_with(&format!("{0} recordings: {0} ok, 0 not\n", names.len())), "{tested:?}");
 
     // Another language asks for the same here. A module that asks for nothing does not.

@@ -27,7 +27,9 @@ const MAX_RECORDINGS: usize = 10_000;
 
 pub(crate) fn run(options: &Replay) -> Result<ExitCode, Failure> {
     if let Some(out) = options.out.as_deref().filter(|out| Outputter::by_name(out).is_none()) {
-        return Err(Failure::usage(format!("--out: there is no outputter {out}; there are nested, json, yaml, raw, txt…")));
+        return Err(Failure::usage(format!(
+            "--out: there is no outputter {out}; there are nested, json, yaml, raw, txt…"
+        )));
     }
     let recording = read(&options.file)?;
     let path = match &options.module {

@@ -62,10 +62,7 @@ pub(super) fn outcome(outcome: &Outcome, out: Option<&str>) -> Result<(), Failur
         Outcome::Failed { message, retcode, .. } => (Value::from(message.as_str()), *retcode),
     };
     let terminal = std::io::stdout().is_terminal();
-    let style = Style {
-        retcode: i64::from(retcode),
-        ..if terminal { Style::terminal() } else { Style::default() }
-    };
+    let style = Style { retcode: i64::from(retcode), ..if terminal { Style::terminal() } else { Style::default() } };
     let text = output::render(out.unwrap_or("nested"), &map([("local", value)]), &style);
     let newline = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
     let mut stdout = std::io::stdout().lock();
@@ -78,7 +75,8 @@ pub(super) fn outcome(outcome: &Outcome, out: Option<&str>) -> Result<(), Failur
 fn ended(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Returned { value, retcode } => {
-            let shown = decode(value, &LIMITS).map_or_else(|_| "what is no value".to_owned(), |value| value.python_repr());
+            let shown =
+                decode(value, &LIMITS).map_or_else(|_| "what is no value".to_owned(), |value| value.python_repr());
             let code = if *retcode == 0 { String::new() } else { format!(" (retcode {retcode})") };
             format!("returned {}{code}", short(&shown))
         }

@@ -89,12 +89,7 @@ impl Linkers {
     ///
     /// # Errors
     /// One line for the operator, when the component imports something that was not granted or does not exist.
-    pub fn link(
-        &self,
-        module: &str,
-        component: &Component,
-        imports: Imports,
-    ) -> Result<InstancePre<Guest>, String> {
+    pub fn link(&self, module: &str, component: &Component, imports: Imports) -> Result<InstancePre<Guest>, String> {
         let grants = imports.grants;
         let linker = self.linker(imports).map_err(|error| format!("the executor's linker is broken: {error:#}"))?;
         let (mut withheld, mut unknown) = (Vec::new(), Vec::new());
@@ -140,7 +135,11 @@ impl Linkers {
 
     fn make(&self, Imports { grants, recorded }: Imports) -> wasmtime::Result<Linker<Guest>> {
         let mut linker = Linker::new(&self.engine);
-        if recorded { recorded::link(&mut linker)? } else { wasi::link(&mut linker)? }
+        if recorded {
+            recorded::link(&mut linker)?
+        } else {
+            wasi::link(&mut linker)?
+        }
         wit::types::add_to_linker::<_, HasSelf<Guest>>(&mut linker, |guest| guest)?;
         wit::log::add_to_linker::<_, HasSelf<Guest>>(&mut linker, |guest| guest)?;
         wit::job::add_to_linker::<_, HasSelf<Guest>>(&mut linker, |guest| guest)?;

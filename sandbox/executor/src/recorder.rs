@@ -12,7 +12,6 @@ use brine_sandbox_wire::{
 };
 
 use crate::failure::HostFailure;
-use crate::outcome;
 
 /// Bytes of a recording that are sent in one message.
 const PART: usize = 256 << 10;
@@ -51,7 +50,10 @@ enum State {
     Ends,
     /// The recording has no more calls, because it reached its bound.
     Lacks,
-    Differs { recorded: Option<HostCall>, asked: Option<HostCall> },
+    Differs {
+        recorded: Option<HostCall>,
+        asked: Option<HostCall>,
+    },
 }
 
 impl Recorder {
@@ -169,14 +171,16 @@ impl Recorder {
         let Mode::Replays(replay) = &mut self.mode else { return (outcome, None) };
         let at = replay.answered;
         let differs = |recorded, asked| FromExecutor::Differs { call, at, recorded, asked };
-        let stopped = |text: &str| outcome::failed(FailKind::Host, text.to_owned());
+        let stopped = |text: &str| Outcome::Failed { kind: FailKind::Host, message: text.to_owned(), retcode: 1 };
         match std::mem::replace(&mut replay.state, State::Goes) {
             State::Goes => {
                 let left = replay.calls.next().map(told_apart);
                 (outcome, left.map(|left| differs(Some(left), None)))
             }
             State::Ends => (replay.end.clone(), None),
-            State::Lacks => (stopped("the recording ends here, because it reached its bound"), Some(differs(None, None))),
+            State::Lacks => {
+                (stopped("the recording ends here, because it reached its bound"), Some(differs(None, None)))
+            }
             State::Differs { recorded, asked } => {
                 let message = differs(recorded.map(told_apart), asked.map(told_apart));
                 (stopped("it asks something else than in the recording"), Some(message))
@@ -204,10 +208,7 @@ impl Replay {
                 self.answered += 1;
                 return Ok(call.told.into_vec());
             }
-            Some(call) => State::Differs {
-                recorded: Some(call),
-                asked: Some(asks(name, asked)),
-            },
+            Some(call) => State::Differs { recorded: Some(call), asked: Some(asks(name, asked)) },
             None if self.full => State::Lacks,
             // A call that waited when its time was up, or when it was killed, has no answer.
             None if matches!(
@@ -217,10 +218,7 @@ impl Replay {
             {
                 State::Ends
             }
-            None => State::Differs {
-                recorded: None,
-                asked: Some(asks(name, asked)),
-            },
+            None => State::Differs { recorded: None, asked: Some(asks(name, asked)) },
         };
         Err(HostFailure::Replayed)
     }

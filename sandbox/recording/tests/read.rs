@@ -4,8 +4,8 @@
 use std::io::{self, Read};
 
 use brine_recording::{
-    End, Entry, Head, HostCall, MAGIC, MAX_CALLS, MAX_FILE, Recording, RecordingError, Written, entries, entry, is_same,
-    unpack,
+    End, Entry, Head, HostCall, MAGIC, MAX_CALLS, MAX_FILE, Recording, RecordingError, Written, entries, entry,
+    is_same, unpack,
 };
 use brine_sandbox_wire::{ByteBuf, FailKind, JobContext, Limits, Outcome, Sha256Hex};
 use proptest::prelude::*;
@@ -57,7 +57,9 @@ fn cut_off() {
     for length in 0..bytes.len() {
         let error = Recording::from_bytes(&bytes[..length]).unwrap_err();
         match length < MAGIC.len() {
-            true => assert!(matches!(error, RecordingError::NoRecording | RecordingError::Version), "{length}: {error}"),
+            true => {
+                assert!(matches!(error, RecordingError::NoRecording | RecordingError::Version), "{length}: {error}")
+            }
             false => assert!(matches!(error, RecordingError::Truncated { .. }), "{length}: {error}"),
         }
     }
@@ -94,7 +96,10 @@ fn hostile_lengths() {
     let head = entry(&Entry::Head(Box::new(head())));
     for length in [1_u32, 1 << 20, u32::MAX] {
         let frame = [&length.to_be_bytes()[..], b""].concat();
-        refused(&[MAGIC, &head, &frame].concat(), "is cut off: it ends after 0 calls of the host, without the end of the call");
+        refused(
+            &[MAGIC, &head, &frame].concat(),
+            "is cut off: it ends after 0 calls of the host, without the end of the call",
+        );
     }
     // Lengths within an entry: text, bytes, an array, a map of 4 GiB.
     for marker in [0xdb_u8, 0xc6, 0xdd, 0xdf] {

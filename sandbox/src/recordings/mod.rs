@@ -63,7 +63,7 @@ impl Keeper for Recordings {
         });
         Box::pin(async move {
             match written.await.unwrap_or_else(|error| Err(error.to_string())) {
-                Ok((jid, path)) => tracing::info!(jid, "the call of {shown} is recorded in {}", path.display()),
+                Ok((jid, path)) => tracing::debug!(jid, "the call of {shown} is recorded in {}", path.display()),
                 Err(why) => tracing::warn!("the recording of a call is not kept: {why}"),
             }
         })

@@ -12,7 +12,8 @@ use crate::kernel::value;
 use crate::settings::RecordingSettings;
 use crate::testing::yaml;
 
-const KEY: &str = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEA\nAAAA\n-----END OPENSSH PRIVATE KEY-----\n";
+const KEY: &str =
+    "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEA\nAAAA\n-----END OPENSSH PRIVATE KEY-----\n";
 
 fn head(kwargs: &str) -> Head {
     Head {
@@ -79,8 +80,12 @@ fn the_pillar_is_replaced_wherever_it_goes() {
     let Outcome::Returned { value, .. } = &recording.end.outcome else { panic!() };
     assert_eq!(value::decode(value).unwrap(), Value::from("it is <secret"));
     // A replay that has the value from elsewhere is the same.
-    assert!(recording.end.is_same(&Outcome::Returned { value: value::encode(&Value::from("it is hunter2")), retcode: 0 }));
-    assert!(!recording.end.is_same(&Outcome::Returned { value: value::encode(&Value::from("it's hunter2!")), retcode: 0 }));
+    assert!(
+        recording.end.is_same(&Outcome::Returned { value: value::encode(&Value::from("it is hunter2")), retcode: 0 })
+    );
+    assert!(
+        !recording.end.is_same(&Outcome::Returned { value: value::encode(&Value::from("it's hunter2!")), retcode: 0 })
+    );
 }
 
 /// The pillar of the host that a call was not told itself: it comes by a state's arguments, or by another function.

@@ -11,8 +11,8 @@ mod entry;
 mod files;
 mod keys;
 mod limits;
-mod recordings;
 pub(crate) mod profiles;
+mod recordings;
 mod signers;
 #[cfg(test)]
 mod tests;

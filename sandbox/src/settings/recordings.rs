@@ -20,16 +20,8 @@ pub struct RecordingSettings {
 impl Default for RecordingSettings {
     /// 8 MiB hold what ordinary calls are told. The names are those that people give to secrets.
     fn default() -> Self {
-        let secrets = [
-            "*pass*",
-            "*secret*",
-            "*token*",
-            "*_key",
-            "*-key",
-            "authorization",
-            "proxy-authorization",
-            "cookie",
-        ];
+        let secrets =
+            ["*pass*", "*secret*", "*token*", "*_key", "*-key", "authorization", "proxy-authorization", "cookie"];
         Self { size: 8 << 20, total: 64 << 20, secrets: secrets.map(str::to_owned).to_vec() }
     }
 }

@@ -37,7 +37,10 @@ fn limits() {
     assert_eq!((settings.user.as_deref(), settings.require_second_wall), (Some("4711"), true));
     assert_eq!((settings.executor_idle, settings.total_memory), (Duration::from_secs(5), 1 << 30));
     let recordings = &settings.recordings;
-    assert_eq!((recordings.size, recordings.total, &recordings.secrets[..]), (1 << 20, 2 << 20, &["db_*".to_owned()][..]));
+    assert_eq!(
+        (recordings.size, recordings.total, &recordings.secrets[..]),
+        (1 << 20, 2 << 20, &["db_*".to_owned()][..])
+    );
     fails("limits: {memory: \"1\"}", "sandbox:limits:memory: \"1\" is not between 65536 and 4294967296 bytes");
     fails("limits: {memory: lots}", "sandbox:limits:memory: a size as in 64MiB is expected, not \"lots\"");
     fails("limits: {memory: -5}", "sandbox:limits:memory: -5 is not between 65536 and 4294967296 bytes");

@@ -75,7 +75,19 @@ impl Caller {
         let chain = Arc::from([job.function.clone()]);
         let left = Arc::new([const { AtomicU64::new(u64::MAX) }; 3]);
         let ends = Instant::now() + wall;
-        Self { job, module, sha256, grants, ends, chain, number: u64::MAX, plan: None, frames: None, remedy: None, left }
+        Self {
+            job,
+            module,
+            sha256,
+            grants,
+            ends,
+            chain,
+            number: u64::MAX,
+            plan: None,
+            frames: None,
+            remedy: None,
+            left,
+        }
     }
 
     /// Adds the explanation of how to grant more.

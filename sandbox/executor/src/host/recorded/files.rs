@@ -1,6 +1,6 @@
 //! `wasi:filesystem` and the metadata of files.
 
-use wasmtime::component::{Linker, Resource};
+use wasmtime::component::Resource;
 use wasmtime_wasi::filesystem::Descriptor;
 use wasmtime_wasi::p2::bindings::filesystem::preopens;
 use wasmtime_wasi::p2::bindings::filesystem::types::{
@@ -9,11 +9,8 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 };
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult};
 
-use super::{Recorded, Spy, args, rows, spied, waiting_rows};
-use crate::guest::Guest;
+use super::{Link, Recorded, Spy, args, rows, spied, waiting_rows};
 use crate::host::bindings::brine::host::metadata;
-
-type Link = fn(&mut Linker<Guest>) -> wasmtime::Result<()>;
 
 pub(super) const LINKS: &[(&str, Link)] = &[
     ("brine:host/metadata", |linker| metadata::add_to_linker::<_, Spy>(linker, spied)),

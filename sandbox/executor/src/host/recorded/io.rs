@@ -122,7 +122,11 @@ impl streams::HostOutputStream for Recorded<'_> {
         self.0.told(name, asked, told)
     }
 
-    async fn blocking_write_and_flush(&mut self, stream: Resource<DynOutputStream>, bytes: Vec<u8>) -> StreamResult<()> {
+    async fn blocking_write_and_flush(
+        &mut self,
+        stream: Resource<DynOutputStream>,
+        bytes: Vec<u8>,
+    ) -> StreamResult<()> {
         let (name, asked) = ("wasi:io/streams.output-stream.blocking-write-and-flush", args!(stream, bytes));
         if let Some(told) = self.0.replayed(name, &asked) {
             self.logged(&stream, &bytes);

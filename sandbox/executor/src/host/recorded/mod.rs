@@ -44,9 +44,12 @@ pub fn link(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
     basics::link(linker)
 }
 
+/// Adds an interface to a linker.
+pub type Link = fn(&mut Linker<Guest>) -> wasmtime::Result<()>;
+
 /// The function that adds a granted interface to a linker. None for an interface whose requests all go to the broker.
 #[must_use]
-pub fn granted(interface: &str) -> Option<fn(&mut Linker<Guest>) -> wasmtime::Result<()>> {
+pub fn granted(interface: &str) -> Option<Link> {
     files::LINKS.iter().chain(sockets::LINKS).find(|(name, _)| *name == interface).map(|(_, add)| *add)
 }
 

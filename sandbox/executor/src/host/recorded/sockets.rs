@@ -1,19 +1,19 @@
 //! `wasi:sockets`. UDP is not available in any call, so only the refusal to make such a socket is recorded.
 
-use wasmtime::component::{Linker, Resource};
+use wasmtime::component::Resource;
 use wasmtime_wasi::p2::bindings::sockets::ip_name_lookup::{self, ResolveAddressStream};
 use wasmtime_wasi::p2::bindings::sockets::network::{
     self, ErrorCode, IpAddress, IpAddressFamily, IpSocketAddress, Network,
 };
 use wasmtime_wasi::p2::bindings::sockets::tcp::{self, ShutdownType};
 use wasmtime_wasi::p2::bindings::sockets::{instance_network, tcp_create_socket, udp, udp_create_socket};
-use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, DynPollable, SocketError, SocketResult, TcpSocket, UdpSocket};
+use wasmtime_wasi::p2::{
+    DynInputStream, DynOutputStream, DynPollable, SocketError, SocketResult, TcpSocket, UdpSocket,
+};
 use wasmtime_wasi::sockets::{WasiSockets, WasiSocketsView};
 
-use super::{Recorded, Spy, args, rows, spied, waiting_rows};
+use super::{Link, Recorded, Spy, args, rows, spied, waiting_rows};
 use crate::guest::Guest;
-
-type Link = fn(&mut Linker<Guest>) -> wasmtime::Result<()>;
 
 pub(super) const LINKS: &[(&str, Link)] = &[
     ("wasi:sockets/network", |linker| {
