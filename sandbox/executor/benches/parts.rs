@@ -162,7 +162,7 @@ fn modules(c: &mut Criterion) {
     let ready = |file: File| {
         let module = LoadedModule::new(&engine, "test", load::load(&engine, file.into()).expect("our own code"));
         let module = module.expect("it has a function");
-        module.linked(&links, InterfaceSet::new(&[])).map(drop).expect("it needs nothing");
+        module.linked(&links, InterfaceSet::new(&[]).into()).map(drop).expect("it needs nothing");
         module
     };
     let mut group = c.benchmark_group("a module is made ready");
