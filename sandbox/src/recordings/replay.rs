@@ -7,7 +7,7 @@ use std::time::Duration;
 use brine_component::ModuleInfo;
 use brine_recording::Recording;
 use brine_sandbox_wire::{
-    ByteBuf, DirectGrants, FromExecutor, LogLevel, Outcome, Record, Run, Sha256Hex, ToExecutor, WireError,
+    ByteBuf, DirectGrants, FromExecutor, Limits, LogLevel, Outcome, Record, Run, Sha256Hex, ToExecutor, WireError,
 };
 use bytes::Bytes;
 
@@ -19,6 +19,8 @@ use crate::{Capability, CompileLimits, ModuleName};
 
 /// Time for the executor to load a module.
 const LOAD: Duration = Duration::from_secs(60);
+/// The longest time of a replay in milliseconds: an hour. Nothing in it waits.
+const MAX_TIME_MS: u64 = 3_600_000;
 /// Time beyond a call's own limit of wall-clock time.
 const GRACE: Duration = Duration::from_secs(10);
 
@@ -52,6 +54,17 @@ pub struct Difference {
     pub recorded: Option<(String, Vec<u8>)>,
     /// What is asked now. None: nothing more.
     pub asked: Option<(String, Vec<u8>)>,
+}
+
+/// The limits of a replay: those of the recording, which anybody may have written, within bounds of this machine.
+fn bounded(recorded: &Limits) -> Limits {
+    Limits {
+        memory: recorded.memory.min(crate::kernel::memory::half()),
+        wall_ms: recorded.wall_ms.min(MAX_TIME_MS),
+        cpu_ms: recorded.cpu_ms.min(MAX_TIME_MS),
+        host_bytes: recorded.host_bytes.min(1 << 30),
+        ..recorded.clone()
+    }
 }
 
 impl Replayer {
@@ -137,14 +150,14 @@ impl Replayer {
             args: head.args.to_vec(),
             kwargs: head.kwargs.to_vec(),
             context: head.context.clone(),
-            limits: head.limits.clone(),
+            limits: bounded(&head.limits),
             // An import that the recorded module did not have is found where it is asked.
             imports_granted: interfaces.map(|interface| (*interface).to_owned()).collect(),
             direct: DirectGrants::default(),
             would_write: Vec::new(),
             record: Some(Record::Replay { recording: ByteBuf::from(recording.to_bytes()) }),
         };
-        let time = Duration::from_millis(head.limits.wall_ms).saturating_add(GRACE);
+        let time = Duration::from_millis(run.limits.wall_ms).saturating_add(GRACE);
         let sent = self.process.sender.send(&ToExecutor::Run(Box::new(run))).await;
         sent.map_err(|error| format!("the recording cannot be given to the executor: {error}"))?;
         let (mut difference, mut log) = (None, Vec::new());
