@@ -2,6 +2,9 @@
 //! this program answers itself: it calls the implementation of every other call and writes down what was asked and told,
 //! or answers from a recording. Handles are written down as their numbers.
 //!
+//! The functions are listed one by one, because the engine cannot call a host function of static types from one of dynamic
+//! values, which could stand for all of them. A function that is missing in a list does not compile.
+//!
 //! Requests to the broker pass through [`crate::guest::Guest::ask`], which records them. Dropping a handle asks for
 //! nothing and is not recorded, nor is what goes into the log.
 //!
