@@ -32,6 +32,7 @@
 //!     compiler: "/usr/lib/brine/brine-compiler".into(),
 //!     cache_dir: "/var/cache/example/compiled".into(),
 //!     standard_dir: "/usr/lib/brine/modules".into(),
+//!     standard: None,
 //!     modules_dir: "/var/cache/example/modules".into(),
 //!     settings: Settings::default(),
 //! };
@@ -56,11 +57,13 @@
 //!   owner's settings, which `settings/` reads
 //! - `signature/`  verifies module signatures; `report/` reports on modules, policy and walls
 //! - `store/`      the installed modules, and how one is switched in
+//! - `package.rs`  where the sandbox's programs and the standard modules are
 //! - `examine.rs`  one run of the compiler for tools that only inspect a module
 //! - `sentence.rs` lists of names in messages
 
 mod examine;
 mod kernel;
+mod package;
 mod policy;
 mod report;
 mod resolve;
@@ -72,6 +75,7 @@ mod store;
 #[cfg(test)]
 mod testing;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 pub use brine_capabilities::WALLS as WALLS_GRAIN;
@@ -94,6 +98,7 @@ pub use kernel::lanes::{Lanes, OneEach, SMALL_MODULE};
 pub use kernel::name::{BadName, ModuleName};
 pub use kernel::run::JobOutcome;
 pub use kernel::supervisor::Restarts;
+pub use package::{Package, PackageError};
 pub use policy::always as always_granted;
 pub use policy::{
     Entry, Granted, LimitChanges, ModuleGrants, Policy, Profile, Quorum, Refused, Revoked, Rules, Signer, Signers,
@@ -116,6 +121,8 @@ pub struct SandboxConfig {
     pub cache_dir: PathBuf,
     /// Folder of the package's modules, `NAME.wasm`. Never written.
     pub standard_dir: PathBuf,
+    /// The package's modules that are used. None: all.
+    pub standard: Option<BTreeSet<ModuleName>>,
     /// Folder of installed modules, `NAME.wasm`, which the next start reads again.
     pub modules_dir: PathBuf,
     /// The owner's settings: grants, and the limits of everything.

@@ -52,6 +52,7 @@ pub fn sandbox_with(
                 compiler: package.compiler,
                 cache_dir,
                 standard_dir: package.modules,
+                standard: None,
                 modules_dir,
                 settings: Settings { max_running: jobs, ..settings },
             };
