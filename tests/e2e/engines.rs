@@ -112,7 +112,10 @@ fn returns_of_jobs_reach_servers() {
     // A host that was not granted: refused, with the line that grants it.
     let refused = wait_engine(&master, "refused", "an error", |it| it["last_error"].is_string());
     let why = refused["last_error"].as_str().unwrap_or_default();
-    assert!(why.contains("127.0.0.1:9") && why.contains("under sandbox: modules: in the master's configuration"), "{why}");
+    assert!(
+        why.contains("127.0.0.1:9") && why.contains("under sandbox: modules: in the master's configuration"),
+        "{why}"
+    );
     assert_eq!(refused["handled"], json!(0));
     // The executors are killed; the next event comes all the same.
     let executors = master.daemon.as_ref().expect("it runs").children();
@@ -147,8 +150,11 @@ fn what_an_engine_does_wrong_is_its_own_and_is_said_once() {
     let folder = master.path("engines");
     std::fs::create_dir_all(&folder).expect("our own folder");
     std::fs::copy(testing("odd_engine"), folder.join("odd_engine.wasm")).expect("run `make modules` first");
-    std::fs::write(folder.join("show.sls"), "show:\n  runner.test.arg:\n    - args:\n      - mark: {{ data['mark'] }}\n      - by: {{ fired_by|json }}\n")
-        .expect("our own folder");
+    std::fs::write(
+        folder.join("show.sls"),
+        "show:\n  runner.test.arg:\n    - args:\n      - mark: {{ data['mark'] }}\n      - by: {{ fired_by|json }}\n",
+    )
+    .expect("our own folder");
     let show = folder.join("show.sls").display().to_string();
     let config = format!(
         "engines:\n{each}  - good: {{engine_module: odd_engine, tags: 'good/*'}}\n  - poll: {{engine_module: odd_engine, interval: 1}}\n  \
@@ -175,7 +181,10 @@ fn what_an_engine_does_wrong_is_its_own_and_is_said_once() {
     assert!(error("large").len() < 5_000);
     assert!(!error("trap").is_empty() && !error("crash").is_empty());
     let why = error("fire");
-    assert!(why.contains("other/x") && why.contains("odd_engine: {") && why.contains("in the master's configuration"), "{why}");
+    assert!(
+        why.contains("other/x") && why.contains("odd_engine: {") && why.contains("in the master's configuration"),
+        "{why}"
+    );
     let why = error("get");
     assert!(why.contains("127.0.0.1:8") && why.contains("odd_engine: {"), "{why}");
     assert!(error("missing").contains("There is no module 'missing'"), "{}", error("missing"));
@@ -189,11 +198,12 @@ fn what_an_engine_does_wrong_is_its_own_and_is_said_once() {
     fire(&master, "good/2", &json!({"do": "fire", "tag": "odd/open", "mark": "open"}));
     let run = wait_for("the reaction to an engine", || reactions(&events).into_iter().next());
     let text = run.to_string();
-    assert!(text.contains("open") && text.contains("\"kind\":\"engine\"") && text.contains("\"name\":\"good\""), "{text}");
+    assert!(
+        text.contains("open") && text.contains("\"kind\":\"engine\"") && text.contains("\"name\":\"good\""),
+        "{text}"
+    );
     assert_eq!(reactions(&events).len(), 1);
-    wait_for("the line about from_engines", || {
-        (log(&master).matches("from_engines: true").count() == 1).then_some(())
-    });
+    wait_for("the line about from_engines", || (log(&master).matches("from_engines: true").count() == 1).then_some(()));
     // The event that no call survives is given up, and the failure is said once.
     wait_engine(&master, "trap", "it is given up", |it| it["lost"] == json!(1));
     assert_eq!(log(&master).matches("engine trap failed, and").count(), 1);

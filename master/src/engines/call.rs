@@ -52,7 +52,8 @@ pub(super) async fn call(
     let mut kwargs = Vec::new();
     if let Some(module) = sandbox.describe(name) {
         let function = module.info.function(FUNCTION);
-        let function = function.ok_or_else(|| format!("the module {name} is no engine: it has no function {FUNCTION}"))?;
+        let function =
+            function.ok_or_else(|| format!("the module {name} is no engine: it has no function {FUNCTION}"))?;
         for param in &function.params {
             let as_json = &*param.ty == "string";
             let shown = |value: Value| if as_json { Value::from(to_json(&value).to_string()) } else { value };

@@ -29,7 +29,7 @@ options! {
         /// `engines_dirs`: folders of the owner's modules.
         pub(super) dirs: Vec<PathBuf> = dirs(c)?,
         /// `sandbox`: what modules may do on this host.
-        pub(super) sandbox: Settings = sandbox(c)?,
+        pub(super) sandbox: Arc<Settings> = sandbox(c)?.into(),
     }
 }
 
@@ -93,7 +93,8 @@ fn tags(config: &Value) -> Result<Vec<String>, String> {
 }
 
 fn entries(c: &Config) -> Result<Vec<Arc<Entry>>, ConfigError> {
-    let wrong = |why: String| c.wrong(settings::ENGINES.row.name, format!("a list of engines with their settings; {why}"));
+    let wrong =
+        |why: String| c.wrong(settings::ENGINES.row.name, format!("a list of engines with their settings; {why}"));
     let given = c.get(settings::ENGINES)?;
     let nothing = Value::Nil;
     let mut all: Vec<(String, &Value)> = Vec::new();
@@ -171,7 +172,10 @@ sandbox: {modules: {webhook: {network: ['a.example:443']}}}
             .iter()
             .map(|entry| (&*entry.name, entry.module.as_str(), entry.tags.texts().count(), entry.interval.is_some()))
             .collect();
-        assert_eq!(shown, [("webhook", "webhook", 1, false), ("other-1", "webhook", 2, false), ("poll", "poll", 0, true)]);
+        assert_eq!(
+            shown,
+            [("webhook", "webhook", 1, false), ("other-1", "webhook", 2, false), ("poll", "poll", 0, true)]
+        );
         assert_eq!(opts.entries[0].config.get_text("url"), Some("https://a.example/"));
         assert_eq!(opts.dirs, [Path::new("/srv/engines")]);
         let older = super::tests::opts("engines: {a: {tags: x}, b: {interval: 1.5}}").unwrap();

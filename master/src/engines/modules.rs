@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use brine_sandbox::{MAX_SIGNATURE, ModuleName, Package, Sandbox, SandboxConfig, others_may_write};
+use brine_sandbox::{MAX_SIGNATURE, ModuleName, Package, Sandbox, SandboxConfig, Settings, others_may_write};
 
 use super::broker::MasterBroker;
 use super::config::EngineOpts;
@@ -34,7 +34,7 @@ pub(super) async fn start(opts: &EngineOpts, cachedir: &Path, bus: &Bus) -> Resu
         standard_dir: package.modules,
         standard: Some(used.clone()),
         modules_dir: cachedir.join("engines/modules"),
-        settings: opts.sandbox.clone(),
+        settings: Settings::clone(&opts.sandbox),
     };
     let (dirs, most) = (opts.dirs.clone(), opts.sandbox.compile.module);
     let names = used.clone();

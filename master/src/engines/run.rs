@@ -5,8 +5,8 @@
 //! along: after some calls it is given up. An event that the engine says it could not handle yet is never given up, but
 //! left out when there is no room.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::sync::Arc;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use brine_protocol::value::{Value, list, map};

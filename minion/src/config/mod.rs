@@ -15,8 +15,8 @@ use brine_protocol::keys::{EncAlg, SignAlg};
 use brine_protocol::value::Value;
 use brine_zmtp::{Backoff, Endpoint, Heartbeat, Keepalive};
 
-pub use id::IdSource;
 pub use brine_sandbox::{Package, PackageError};
+pub use id::IdSource;
 pub(crate) use returners::returner_names;
 
 /// Why the settings cannot be used.
