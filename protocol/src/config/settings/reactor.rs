@@ -3,7 +3,7 @@
 use super::*;
 
 settings! { AREA = "Reactor and engines";
-    /// Reactions: maps of one glob of tags to SLS files; with `from_minions: true` also to events of minions, with `from_engines: true` of engines. See docs/reactor.md.
+    /// Reactions: maps of one glob of tags to SLS files; with `from_minions` or `from_engines: true` also to events of these. See docs/reactor.md.
     REACTOR: Value = any("reactor", master("[]"));
     /// What reactions may start, as a user's list in `publisher_acl` has it. null: everything.
     REACTOR_ACL: Value = any("reactor_acl", master("null"));
