@@ -84,6 +84,7 @@ const STANDARD: &[(&str, &[&str], usize)] = &[
         "tcp_events",
         &[
             "brine:host/log",
+            "wasi:io/error",
             "wasi:io/poll",
             "wasi:io/streams",
             "wasi:sockets/instance-network",
