@@ -57,7 +57,7 @@ impl Chains {
         }
         // `salt/job/JID/…`, `salt/run/JID/…`, `salt/state_result/JID/…`, and `JID` alone.
         let in_tag = event.event.tag.split('/').take(3);
-        let in_data = event.event.data.get_text("jid").filter(|_| !event.by.is_minion());
+        let in_data = event.event.data.get_text("jid").filter(|_| !event.by.is_foreign());
         let jids = in_tag.chain(in_data).filter_map(|text| Jid::try_from(text).ok());
         jids.filter_map(|jid| started.by.get(&jid)).next().cloned().unwrap_or_default()
     }

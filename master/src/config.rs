@@ -10,6 +10,7 @@ use crate::access::AccessOpts;
 use crate::audit::AuditOpts;
 use crate::auth::GateOpts;
 use crate::bus::BusOpts;
+use crate::engines::EngineOpts;
 use crate::event_return::EventReturnOpts;
 use crate::fileserver::FileOpts;
 use crate::jobs::JobCacheOpts;
@@ -40,6 +41,7 @@ options! {
         pub(crate) access: AccessOpts = AccessOpts::from_config(c)?,
         pub(crate) audit: AuditOpts = AuditOpts::from_config(c)?,
         pub(crate) bus: BusOpts = BusOpts::from_config(c)?,
+        pub(crate) engines: EngineOpts = EngineOpts::from_config(c)?,
         pub(crate) event_return: EventReturnOpts = EventReturnOpts::from_config(c)?,
         pub(crate) files: FileOpts = FileOpts::from_config(c)?,
         pub(crate) gate: GateOpts = GateOpts::from_config(c)?,

@@ -17,6 +17,7 @@
 //! * `minion_data`: grains and pillars of minions, as far as targets need them; `sandbox_reports`: what minions report of
 //!   their modules; `queries`: what salt-api's console reads of all this
 //! * `reactor`: what events start; `cause`, `chains`: how an event is known as the effect of a reaction
+//! * `engines`: modules in the sandbox that see events and speak to hosts
 //! * `throttle`, `quotas`, `refusals`, `lanes`: bounds on what one peer can make the master store, announce and do at a
 //!   time
 //! * `fileserver`: `file_roots` (§6.5); `pillar`: compiles the minions' pillars (§6.4); `mine`: data that minions share with each other; `peer`: jobs and runners that
@@ -41,6 +42,7 @@ mod chains;
 mod config;
 mod daemon;
 mod dispatch;
+mod engines;
 mod event_return;
 mod fault;
 mod files;

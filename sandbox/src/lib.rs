@@ -32,6 +32,7 @@
 //!     compiler: "/usr/lib/brine/brine-compiler".into(),
 //!     cache_dir: "/var/cache/example/compiled".into(),
 //!     standard_dir: "/usr/lib/brine/modules".into(),
+//!     standard: None,
 //!     modules_dir: "/var/cache/example/modules".into(),
 //!     recordings_dir: "/var/cache/example/recordings".into(),
 //!     settings: Settings::default(),
@@ -57,12 +58,14 @@
 //!   owner's settings, which `settings/` reads
 //! - `signature/`  verifies module signatures; `report/` reports on modules, policy and walls
 //! - `store/`      the installed modules, and how one is switched in
+//! - `package.rs`  where the sandbox's programs and the standard modules are
 //! - `recordings/` recordings of calls: secrets, the folder, replays
 //! - `examine.rs`  one run of the compiler for tools that only inspect a module
 //! - `sentence.rs` lists of names in messages
 
 mod examine;
 mod kernel;
+mod package;
 mod policy;
 mod recordings;
 mod report;
@@ -75,6 +78,7 @@ mod store;
 #[cfg(test)]
 mod testing;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 pub use brine_capabilities::WALLS as WALLS_GRAIN;
@@ -97,6 +101,7 @@ pub use kernel::lanes::{Lanes, OneEach, SMALL_MODULE};
 pub use kernel::name::{BadName, ModuleName};
 pub use kernel::run::JobOutcome;
 pub use kernel::supervisor::Restarts;
+pub use package::{Package, PackageError};
 pub use policy::always as always_granted;
 pub use policy::{
     Entry, Granted, LimitChanges, ModuleGrants, Policy, Profile, Quorum, RecordWhen, Refused, Revoked, Rules, Signer,
@@ -120,6 +125,8 @@ pub struct SandboxConfig {
     pub cache_dir: PathBuf,
     /// Folder of the package's modules, `NAME.wasm`. Never written.
     pub standard_dir: PathBuf,
+    /// The package's modules that are used. None: all.
+    pub standard: Option<BTreeSet<ModuleName>>,
     /// Folder of installed modules, `NAME.wasm`, which the next start reads again.
     pub modules_dir: PathBuf,
     /// Folder of recordings of calls. Made with mode 0700 when the first call is recorded.

@@ -16,6 +16,7 @@ mod completion;
 mod copies;
 mod crash;
 mod daemons;
+mod engines;
 mod facts;
 mod failures;
 mod file_states;

@@ -73,9 +73,11 @@ fn sync_modules_tells_what_changed() {
             "status",
             "sys",
             "sysctl",
+            "tcp_events",
             "test",
             "timezone",
             "user",
+            "webhook",
         ])
     );
 }

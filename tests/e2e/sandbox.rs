@@ -163,9 +163,11 @@ fn the_owner_sees_what_each_module_may_do() {
         "swapusage",
         "sys",
         "sysctl",
+        "tcp_events",
         "test",
         "timezone",
         "user",
+        "webhook",
     ] {
         assert!(list.get(module).is_some(), "{module} in {list}");
     }

@@ -30,6 +30,8 @@ pub(crate) enum Principal {
     Minion(MinionId),
     /// The master's reactor, in one reaction.
     Reactor(Reaction),
+    /// An engine of this master, by its name: a module that fires events, and may do nothing else.
+    Engine(Arc<str>),
 }
 
 /// A reaction of the reactor: its rights, and what led to it.
@@ -80,6 +82,7 @@ impl Principal {
             Self::Root { name, .. } | Self::User(User { name, .. }) => name,
             Self::Minion(id) => id.as_str(),
             Self::Reactor(_) => REACTOR,
+            Self::Engine(name) => name,
         }
     }
 
@@ -92,6 +95,7 @@ impl Principal {
             Self::User(User { proof: Proof::Eauth, .. }) => "eauth",
             Self::Minion(_) => "minion",
             Self::Reactor(_) => "reactor",
+            Self::Engine(_) => "engine",
         }
     }
 
@@ -99,7 +103,7 @@ impl Principal {
     pub(crate) const fn address(&self) -> Option<Address> {
         match self {
             Self::Root { address, .. } | Self::User(User { address, .. }) => Some(*address),
-            Self::Master | Self::Minion(_) | Self::Reactor(_) => None,
+            Self::Master | Self::Minion(_) | Self::Reactor(_) | Self::Engine(_) => None,
         }
     }
 
@@ -119,7 +123,12 @@ impl Principal {
         matches!(self, Self::Root { .. })
     }
 
-    /// Returns whether the caller is a minion. Its events never count as the master's or this host's.
+    /// Returns whether the events of the caller never count as the master's or this host's: those of minions and engines.
+    pub(crate) const fn is_foreign(&self) -> bool {
+        matches!(self, Self::Minion(_) | Self::Engine(_))
+    }
+
+    /// Returns whether the caller is a minion.
     pub(crate) const fn is_minion(&self) -> bool {
         matches!(self, Self::Minion(_))
     }
@@ -130,6 +139,7 @@ impl fmt::Display for Principal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Minion(id) => write!(f, "minion {id}"),
+            Self::Engine(name) => write!(f, "engine {name}"),
             other => f.write_str(other.name()),
         }
     }

@@ -14,7 +14,7 @@ impl Principal {
             Self::User(User { permissions, .. }) => permission::any_job(permissions),
             Self::Reactor(Reaction { permissions: None, .. }) => Allowed::Everywhere,
             Self::Reactor(Reaction { permissions: Some(permissions), .. }) => permission::any_job(permissions),
-            Self::Minion(_) => Allowed::On(Vec::new()),
+            Self::Minion(_) | Self::Engine(_) => Allowed::On(Vec::new()),
         }
     }
 
@@ -26,7 +26,7 @@ impl Principal {
             Self::Reactor(Reaction { permissions, .. }) => {
                 permissions.as_ref().is_none_or(|permissions| permission::all_events(permissions.iter()))
             }
-            Self::Minion(_) => false,
+            Self::Minion(_) | Self::Engine(_) => false,
         }
     }
 
@@ -50,7 +50,7 @@ impl Principal {
             Self::Reactor(Reaction { permissions: Some(permissions), .. }) => {
                 permission::job(permissions.iter(), fun, arg)
             }
-            Self::Minion(_) => Allowed::On(Vec::new()),
+            Self::Minion(_) | Self::Engine(_) => Allowed::On(Vec::new()),
         }
     }
 }

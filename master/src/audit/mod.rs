@@ -233,7 +233,7 @@ pub(crate) async fn watch_keys(audit: Arc<Audit>, stop: CancellationToken) {
             None => return,
             Some(Next::Lost(lost)) => audit.note(AuditLine::new("key", "lost").put("lost", lost)),
             Some(Next::Event(event))
-                if ["salt/key", NODE_KEY].contains(&event.event.tag.as_str()) && !event.by.is_minion() =>
+                if ["salt/key", NODE_KEY].contains(&event.event.tag.as_str()) && !event.by.is_foreign() =>
             {
                 let action = if event.event.tag == NODE_KEY { "node_key" } else { "key" };
                 let by = if event.by.is_root() { "salt-key" } else { "master" };

@@ -109,6 +109,7 @@ reactor:
             ("reactor: [{a: /a.sls}, {from_minions: true}]", "entry 2: it names no tag"),
             ("reactor: [{a: /a.sls, b: /b.sls}]", "entry 1: it names two tags"),
             ("reactor: [{a: /a.sls, from_minions: yes please}]", "from_minions is true or false"),
+            ("reactor: [{a: /a.sls, from_engines: 1}]", "from_engines is true or false"),
             ("reactor: [{a: [reactor/a.sls]}]", "neither begins with salt:// nor with /"),
             ("reactor: [{a: [/srv/../etc/shadow]}]", "must not have .."),
             ("reactor: [{a: ['salt://../a.sls']}]", "salt://../a.sls"),

@@ -7,6 +7,8 @@ use brine_protocol::value::{Value, ValueExt as _, map};
 
 /// The key of an entry, beside its tag, that lets it react to events of minions.
 const FROM_MINIONS: &str = "from_minions";
+/// The same for events of engines.
+const FROM_ENGINES: &str = "from_engines";
 /// Upper bound on the characters of a glob, and of a path.
 const TEXT_MAX: usize = 4_096;
 /// Upper bound on the SLS files of an entry.
@@ -22,6 +24,8 @@ pub(super) struct Entry {
     pub(super) sls: Vec<Sls>,
     /// It reacts to events that minions fire, too.
     pub(super) from_minions: bool,
+    /// It reacts to events that engines fire, too.
+    pub(super) from_engines: bool,
     /// As it was written.
     pub(super) written: Value,
 }
@@ -42,22 +46,24 @@ impl Entry {
     /// What is wrong with it, as the end of a sentence.
     pub(super) fn new(written: &Value) -> Result<Self, String> {
         let entries = written.entries().ok_or("it is no map")?;
-        let (mut named, mut from_minions) = (None, false);
+        let (mut named, mut from_minions, mut from_engines) = (None, false, false);
         for (key, value) in entries {
             let key = key.python_str();
             match (key.as_str(), value) {
                 (FROM_MINIONS, Value::Boolean(yes)) => from_minions = *yes,
+                (FROM_ENGINES, Value::Boolean(yes)) => from_engines = *yes,
+                (FROM_ENGINES, _) => return Err("from_engines is true or false".to_owned()),
                 (FROM_MINIONS, _) => return Err("from_minions is true or false".to_owned()),
                 _ if named.is_some() => {
                     return Err(
-                        "it names two tags: write an entry for each, and from_minions as the only other key".to_owned()
+                        "it names two tags: write an entry for each, and from_minions and from_engines as the only other keys".to_owned()
                     );
                 }
                 _ => named = Some((key, value)),
             }
         }
         let (tag, sls) = named.filter(|(tag, _)| !tag.is_empty()).ok_or("it names no tag")?;
-        Self::of(tag, sls, from_minions)
+        Ok(Self::of(tag, sls, from_minions)?.with_engines(from_engines))
     }
 
     /// Makes an entry of its parts.
@@ -78,7 +84,16 @@ impl Entry {
             written.insert(FROM_MINIONS, true);
         }
         let sls = paths.iter().map(Sls::new).collect::<Result<_, _>>()?;
-        Ok(Self { id: NEXT.fetch_add(1, Ordering::Relaxed), tag, sls, from_minions, written })
+        Ok(Self { id: NEXT.fetch_add(1, Ordering::Relaxed), tag, sls, from_minions, from_engines: false, written })
+    }
+
+    /// Lets it react to events of engines too, or not.
+    fn with_engines(mut self, from_engines: bool) -> Self {
+        self.from_engines = from_engines;
+        if from_engines {
+            self.written.insert(FROM_ENGINES, true);
+        }
+        self
     }
 }
 

@@ -138,7 +138,7 @@ impl Reactor {
         // Salt's rule: what the reactor's own runs tell of themselves starts nothing.
         let is_own = tag.starts_with(OWN)
             || tag.starts_with(MANAGE)
-            || !event.by.is_minion() && data.get_text("user") == Some(crate::access::REACTOR);
+            || !event.by.is_foreign() && data.get_text("user") == Some(crate::access::REACTOR);
         if is_own || !self.is_leader.load(Ordering::Relaxed) {
             return;
         }

@@ -26,7 +26,7 @@ const SAID_MAX: usize = 1 << 16;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Judgement {
     React,
-    /// The entry is not for events of minions.
+    /// The entry is not for events of minions, or of engines.
     Never,
     TooOften,
     Loop,
@@ -57,6 +57,18 @@ impl Trust {
             if !self.has_left(entry, id) {
                 return Judgement::TooOften;
             }
+        }
+        if let Principal::Engine(name) = &event.by
+            && !entry.from_engines
+        {
+            self.once(entry, "engine", || {
+                format!(
+                    "reactor: no reaction of {:?} to the event {tag} of the engine {name}: an engine acts on what others tell \
+                     it. To react to events of engines, add the line `from_engines: true` to this entry",
+                    entry.tag
+                )
+            });
+            return Judgement::Never;
         }
         if chain.contains(&entry.id) {
             self.once(entry, "loop", || {
@@ -125,6 +137,7 @@ pub(super) fn fired_by(by: &Principal) -> Value {
         Principal::User(_) => "user",
         Principal::Minion(_) => "minion",
         Principal::Reactor(_) => "reactor",
+        Principal::Engine(_) => "engine",
     };
     map([("kind", kind), ("name", by.name())])
 }
@@ -166,6 +179,7 @@ mod tests {
             (minion("m1"), "minion_start", Judgement::React, Judgement::Never),
             (minion("m1"), "salt/minion/m1/start", Judgement::React, Judgement::React),
             (minion("m2"), "salt/minion/m1/start", Judgement::React, Judgement::Never),
+            (Principal::Engine("e".into()), "deploy/done", Judgement::Never, Judgement::Never),
             (Principal::Master, "salt/job/20261124000000000000/ret/m1", Judgement::React, Judgement::React),
             (Principal::local_program(), "deploy/done", Judgement::React, Judgement::React),
         ] {
@@ -173,7 +187,12 @@ mod tests {
             assert_eq!(trust.judge(&open, &event, &[]), with, "{tag}");
             assert_eq!(trust.judge(&plain, &event, &[]), without, "{tag}");
         }
-        assert_eq!(trust.said.lock().unwrap().len(), 1, "it is said once for each entry");
+        let engines = entry("{'*': /a, from_engines: true}");
+        let fired = event(Principal::Engine("e".into()), "deploy/done");
+        assert_eq!(trust.judge(&engines, &fired, &[]), Judgement::React);
+        let fired = event(minion("m1"), "deploy/done");
+        assert_eq!(trust.judge(&engines, &fired, &[]), Judgement::Never);
+        assert_eq!(trust.said.lock().unwrap().len(), 4, "it is said once for each entry and kind of source");
     }
 
     #[test]

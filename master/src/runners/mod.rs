@@ -15,6 +15,7 @@ mod cache;
 mod call;
 mod config;
 mod doc;
+mod engines;
 mod error;
 mod event;
 mod fileserver;
@@ -43,6 +44,7 @@ use brine_protocol::value::{Value, ValueExt, map};
 use crate::bus::Bus;
 use crate::chains::Chains;
 use crate::dispatch::Dispatcher;
+use crate::engines::Engines;
 use crate::fileserver::FileServer;
 use crate::jobs::JobCache;
 use crate::key_removal::KeyRemoval;
@@ -81,6 +83,7 @@ pub(crate) struct Parts {
     pub(crate) orchestrations: Orchestrations,
     /// Learns of the runs that the reactor starts.
     pub(crate) chains: Arc<Chains>,
+    pub(crate) engines: Arc<Engines>,
 }
 
 /// All runners, by module.
@@ -89,6 +92,7 @@ const RUNNERS: &[&[Function]] = &[
     cache::banks::FUNCTIONS,
     config::FUNCTIONS,
     doc::FUNCTIONS,
+    engines::FUNCTIONS,
     error::FUNCTIONS,
     event::FUNCTIONS,
     fileserver::FUNCTIONS,

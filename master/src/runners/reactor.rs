@@ -69,7 +69,7 @@ async fn ask(run: &Run, what: &str, data: Value, answer: &str, field: &str) -> O
     let (until, answer) = (Instant::now() + WAIT, format!("salt/reactors/manage/{answer}"));
     loop {
         match tokio::time::timeout_at(until, events.next()).await {
-            Ok(Some(Next::Event(event))) if event.event.tag == answer && !event.by.is_minion() => {
+            Ok(Some(Next::Event(event))) if event.event.tag == answer && !event.by.is_foreign() => {
                 return Ok(event.event.data.get(field).cloned().unwrap_or(Value::Nil));
             }
             Ok(Some(_)) => {}

@@ -21,6 +21,7 @@ use crate::bus::{Bus, Subscription};
 use crate::chains::Chains;
 use crate::config::MasterOpts;
 use crate::dispatch::Dispatcher;
+use crate::engines::Engines;
 use crate::event_return;
 use crate::fileserver::FileServer;
 use crate::jobs::{JobCache, PythonJobFiles, ReturnerName};
@@ -158,6 +159,7 @@ struct Shared<'a> {
     reports: Arc<SandboxReports>,
     pillars: Arc<Pillars>,
     chains: Arc<Chains>,
+    engines: Arc<Engines>,
 }
 
 /// Makes a master whose publish port is `port`.
@@ -191,6 +193,7 @@ pub(super) fn assemble(
         mine: Arc::new(configured.mine),
         pillars: Arc::new(pillars),
         chains: Arc::default(),
+        engines: Engines::new(opts.engines.clone(), opts.id.clone(), opts.cachedir.clone(), bus.clone()),
         reports,
         opts: &opts,
         opened,
@@ -206,11 +209,13 @@ pub(super) fn assemble(
     let peer = shared.peer(configured.peer, &dispatcher, &runners);
     let reactor =
         Reactor::new(opts.reactor.clone(), opts.id.clone(), runners.clone(), bus.clone(), shared.chains.clone());
+    let engines = shared.engines.subscribe().map(|events| (shared.engines.clone(), events));
     let maintenance = Arc::new(shared.maintenance(&dispatcher, &peer, python_jobs));
     let handlers = Arc::new(shared.handlers(port, dispatcher, returns, runners, peer));
     let presence = shared.presence;
     let (audit, jobs, private, bus) = (audit.clone(), jobs.clone(), private.clone(), bus.clone());
-    Ok(Master { opts, handlers, maintenance, audit, presence, jobs, private, bus, reactor: Mutex::new(reactor) })
+    let (reactor, engines) = (Mutex::new(reactor), Mutex::new(engines));
+    Ok(Master { opts, handlers, maintenance, audit, presence, jobs, private, bus, reactor, engines })
 }
 
 impl Shared<'_> {
@@ -257,6 +262,7 @@ impl Shared<'_> {
             runs: runners::Runs::default(),
             orchestrations: runners::Orchestrations::new(&self.opts.orchestrate),
             chains: self.chains.clone(),
+            engines: self.engines.clone(),
         };
         let (audit, refusals) = (self.opened.audit.clone(), self.refusals.clone());
         Runners { parts: parts.into(), returns: returns.clone(), audit, refusals }
@@ -394,10 +400,11 @@ pub(super) fn maintain(
     let (presence, bus) = (opts.maintenance.presence_events.then(|| presence.clone()), bus.clone());
     let every = opts.maintenance.loop_interval;
     let reactor = master.reactor.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let engines = master.engines.lock().unwrap_or_else(PoisonError::into_inner).take();
     let keep_events =
         event_return::run(jobs.clone(), opts.event_return.clone(), opts.id.clone(), kept_events, stop.clone());
     let (maintain, watch) = (maintenance.clone().run(stop.clone()), audit::watch_keys(audit.clone(), stop.clone()));
-    let (reactor_stop, presence_stop) = (stop.clone(), stop);
+    let (reactor_stop, engines_stop, presence_stop) = (stop.clone(), stop.clone(), stop);
     async move {
         let tell_presence = async {
             if let Some(presence) = presence {
@@ -409,6 +416,11 @@ pub(super) fn maintain(
                 reactor.run(events, reactor_stop).await;
             }
         };
-        tokio::join!(maintain, watch, tell_presence, keep_events, react, runners.tell_interrupted());
+        let run_engines = async {
+            if let Some((engines, events)) = engines {
+                engines.run(events, engines_stop).await;
+            }
+        };
+        tokio::join!(maintain, watch, tell_presence, keep_events, react, run_engines, runners.tell_interrupted());
     }
 }

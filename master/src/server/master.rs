@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use crate::audit::Audit;
 use crate::bus::{Bus, Subscription};
 use crate::config::MasterOpts;
+use crate::engines::Engines;
 use crate::fileserver::FileServer;
 use crate::jobs::JobCache;
 use crate::maintenance::Maintenance;
@@ -28,6 +29,8 @@ pub(super) struct Master {
     pub(super) bus: Bus,
     /// The reactor and its events, until it runs.
     pub(super) reactor: Mutex<Option<(Arc<Reactor>, Subscription)>>,
+    /// The engines and their events, until they run.
+    pub(super) engines: Mutex<Option<(Arc<Engines>, Subscription)>>,
 }
 
 impl Master {

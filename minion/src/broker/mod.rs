@@ -11,7 +11,6 @@ mod events;
 mod files;
 mod functions;
 mod grains;
-mod http;
 mod jobs;
 mod kernel;
 mod mine;
@@ -29,6 +28,7 @@ mod users;
 
 use std::sync::{Arc, OnceLock, Weak};
 
+use brine_egress::{Http, Resolver, SystemResolver};
 use brine_protocol::value::Value;
 use brine_sandbox::{Broker, Caller, HostError, HostOp, JobContext, LogLevel, Sandbox};
 use futures_util::future::BoxFuture;
@@ -49,9 +49,6 @@ use changes::Changes;
 use disks::Disks;
 use events::Teller;
 use files::Files;
-use http::Http;
-use network::Resolver;
-use network::SystemResolver;
 use process::Processes;
 use users::Users;
 

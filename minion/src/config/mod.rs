@@ -3,7 +3,6 @@
 //! Related settings are one struct, which the part that they configure owns.
 
 mod id;
-mod package;
 mod read;
 mod returners;
 
@@ -16,8 +15,8 @@ use brine_protocol::keys::{EncAlg, SignAlg};
 use brine_protocol::value::Value;
 use brine_zmtp::{Backoff, Endpoint, Heartbeat, Keepalive};
 
+pub use brine_sandbox::{Package, PackageError};
 pub use id::IdSource;
-pub use package::{Package, PackageError};
 pub(crate) use returners::returner_names;
 
 /// Why the settings cannot be used.

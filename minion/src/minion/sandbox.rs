@@ -53,6 +53,7 @@ pub fn sandbox_with(
                 compiler: package.compiler,
                 cache_dir,
                 standard_dir: package.modules,
+                standard: None,
                 modules_dir,
                 recordings_dir,
                 settings: Settings { max_running: jobs, ..settings },

@@ -11,6 +11,8 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         ("file", Standard::Least),
         ("http", Standard::Least),
         ("pkg", Standard::Least),
+        ("tcp_events", Standard::Least),
+        ("webhook", Standard::Least),
     ],
     reported_for_all: true,
     ..Declaration::new(

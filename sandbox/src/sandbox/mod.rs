@@ -148,7 +148,8 @@ impl Sandbox {
         own_folder(&config.modules_dir, 0o022).map_err(|error| folder(&config.modules_dir, error))?;
         let store =
             Arc::new(Store::new(compiler, cache, config.settings.policy, config.standard_dir, config.modules_dir));
-        let late = store.read_folders().await.map_err(|error| folder(&config.cache_dir, error))?;
+        let late =
+            store.read_folders(config.standard.as_ref()).await.map_err(|error| folder(&config.cache_dir, error))?;
         let jobs = Arc::new(Jobs::new(Bounds {
             max_running: config.settings.max_running,
             max_waiting: config.settings.max_waiting,

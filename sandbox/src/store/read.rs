@@ -1,5 +1,6 @@
 //! Reads the folders: standard modules, installed modules, held versions and previous versions.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
@@ -37,10 +38,13 @@ impl Store {
     }
 
     /// Reads the standard modules, the installed ones, and held versions. Unusable modules are logged and left out.
-    /// Returns the installed modules that compile slowly, so that the caller can skip waiting for them.
-    pub(crate) async fn read_folders(&self) -> io::Result<Vec<ModuleName>> {
+    /// `standard` names the standard modules that are used, if not all are. Returns the installed modules that compile slowly, so that the caller can skip waiting for them.
+    pub(crate) async fn read_folders(&self, standard: Option<&BTreeSet<ModuleName>>) -> io::Result<Vec<ModuleName>> {
         self.cache.sweep()?;
         for name in files::component_files(&self.standard_dir)?.into_keys() {
+            if standard.is_some_and(|used| !used.contains(&name)) {
+                continue;
+            }
             locked(&self.standard).insert(name.clone());
             match self.read_standard(&name).await {
                 Ok(entry) => self.switch_in(&Arc::new(entry)),

@@ -81,6 +81,22 @@ const STANDARD: &[(&str, &[&str], usize)] = &[
     ("disk", &["brine:host/disks", "brine:host/log"], 60_000),
     ("http", &["brine:host/config", "brine:host/http", "brine:host/log"], 110_000),
     (
+        "tcp_events",
+        &[
+            "brine:host/log",
+            "wasi:io/error",
+            "wasi:io/poll",
+            "wasi:io/streams",
+            "wasi:sockets/instance-network",
+            "wasi:sockets/ip-name-lookup",
+            "wasi:sockets/network",
+            "wasi:sockets/tcp",
+            "wasi:sockets/tcp-create-socket",
+        ],
+        130_000,
+    ),
+    ("webhook", &["brine:host/http", "brine:host/log"], 110_000),
+    (
         "rawfile_json",
         &[
             "brine:host/config",
@@ -447,6 +463,8 @@ fn every_function_is_documented_with_an_example() {
                 "cp.recv" | "cp.recv_chunked" => "    salt-cp ".to_owned(),
                 // A return is given to them.
                 "http.returner" | "rawfile_json.returner" => format!("    salt '*' test.ping --return {name}"),
+                // Nobody calls them: the master does by itself.
+                "tcp_events.engine" | "webhook.engine" => "    salt-run engines.list".to_owned(),
                 _ => format!("    salt '*' {full}"),
             };
             assert!(docs.contains("CLI Example:") && docs.contains(&example), "{full}: {docs}");

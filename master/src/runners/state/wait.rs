@@ -50,7 +50,10 @@ impl Sight {
             (Self::All, _) => true,
             (Self::Some { minions, .. }, Principal::Minion(id)) => minions.contains(id.as_str()),
             (Self::Some { name, .. }, by @ Principal::User(_)) => by.name() == name,
-            (Self::Some { .. }, Principal::Master | Principal::Root { .. } | Principal::Reactor(_)) => false,
+            (
+                Self::Some { .. },
+                Principal::Master | Principal::Root { .. } | Principal::Reactor(_) | Principal::Engine(_),
+            ) => false,
         }
     }
 }

@@ -60,9 +60,11 @@ pub(super) fn check(fleet: &Fleet) {
         "status",
         "sys",
         "sysctl",
+        "tcp_events",
         "test",
         "timezone",
         "user",
+        "webhook",
     ]);
     assert_eq!(modules["brine1"], standard);
     let theirs: Vec<&Value> = functions["python"].as_array().expect("a list").iter().collect();

@@ -20,6 +20,7 @@ pub fn config(dir: &Path) -> SandboxConfig {
         compiler: sandbox_program("brine-compiler"),
         cache_dir: dir.join("cache"),
         standard_dir,
+        standard: None,
         modules_dir: dir.join("modules"),
         recordings_dir: dir.join("recordings"),
         settings: settings(),

@@ -1,7 +1,7 @@
-//! `brine:host/http`: HTTP requests. The minion follows redirects itself and checks each hop as it checked the first
+//! `brine:host/http`: HTTP requests. The daemon follows redirects itself and checks each hop as it checked the first
 //! one.
 //!
-//! The connection goes to an address that was checked ([`super::network`]). Certificates are always verified, bodies
+//! The connection goes to an address that was checked ([`crate::names`]). Certificates are always verified, bodies
 //! are not decompressed, and every size has a bound. A request runs within the future of its call, so it ends with the
 //! job.
 
@@ -18,8 +18,7 @@ use hyper::header::{self, HeaderName};
 use hyper::{Method, StatusCode};
 use tokio::sync::Semaphore;
 
-use super::network::{self, Resolver};
-use super::{MinionBroker, Perform};
+use crate::names::{self, Resolver};
 
 /// Upper bound on requests at once, for all jobs. Further requests wait.
 const AT_ONCE: usize = 64;
@@ -48,32 +47,31 @@ const HARMLESS: &[HeaderName] = &[
     header::USER_AGENT,
 ];
 
-impl Perform<HttpOp> for MinionBroker {
-    async fn perform(&self, caller: &Caller, op: HttpOp) -> Result<Value, HostError> {
-        self.http.answer(caller, op).await
-    }
-}
-
 /// The HTTP client of modules.
-pub(super) struct Http {
+pub struct Http {
     resolver: Arc<dyn Resolver>,
     tls: Tls,
     places: Semaphore,
 }
 
 impl Http {
-    pub(super) fn new(resolver: Arc<dyn Resolver>) -> Self {
+    /// Makes the client of a daemon.
+    pub fn new(resolver: Arc<dyn Resolver>) -> Self {
         Self { resolver, tls: Tls::default(), places: Semaphore::new(AT_ONCE) }
     }
 
-    pub(super) async fn answer(&self, caller: &Caller, op: HttpOp) -> Result<Value, HostError> {
+    /// Performs a module's request. Its grant was checked; each hop is checked again.
+    ///
+    /// # Errors
+    /// The request cannot be sent, leads where the caller may not go, or has no answer in time.
+    pub async fn answer(&self, caller: &Caller, op: HttpOp) -> Result<Value, HostError> {
         let HttpOp::Request(request) = op;
         let asked = request.timeout_ms.map_or(DEFAULT_TIMEOUT, Duration::from_millis);
         let ends = caller.ends.min(Instant::now().checked_add(asked).unwrap_or(caller.ends));
         let origin = Url::parse(&request.url).map_err(HostError::Failed)?.origin();
         let work = async {
             let _place =
-                self.places.acquire().await.map_err(|_| HostError::Failed("the minion is ending".to_owned()))?;
+                self.places.acquire().await.map_err(|_| HostError::Failed("the daemon is ending".to_owned()))?;
             self.follow(caller, *request).await
         };
         match tokio::time::timeout_at(ends.into(), work).await {
@@ -111,7 +109,7 @@ impl Http {
 
     async fn exchange(&self, caller: &Caller, hop: &Hop, max_body: u64) -> Result<Answer, HostError> {
         let url = &hop.url;
-        let addresses = network::addresses(&*self.resolver, caller, &url.host, Some(url.port)).await?;
+        let addresses = names::addresses(&*self.resolver, caller, &url.host, Some(url.port)).await?;
         brine_http::exchange(&self.tls, addresses, hop, max_body).await.map_err(HostError::Failed)
     }
 }
