@@ -99,6 +99,7 @@ pub use policy::{
     Entry, Granted, LimitChanges, ModuleGrants, Policy, Profile, Quorum, Refused, Revoked, Rules, Signer, Signers,
     Subject,
 };
+pub use report::Provenance;
 pub use sandbox::{Reloaded, Removed, Sandbox, StartError};
 pub use settings::profiles::all as all_profiles;
 pub use settings::{Settings, SettingsError, others_may_write};

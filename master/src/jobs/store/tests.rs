@@ -27,6 +27,7 @@ fn job(jid_text: &str, started_ms: i64, minions: &[&str]) -> StoredJob {
 
 fn ret(jid_text: &str, minion: &str, at_ms: i64) -> NewReturn {
     NewReturn {
+        receipt: None,
         jid: jid(jid_text),
         minion: id(minion),
         fun: "test.ping".to_owned(),
