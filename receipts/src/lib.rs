@@ -21,6 +21,9 @@ mod scalar;
 mod signed;
 mod vouch;
 
+#[cfg(test)]
+mod tests;
+
 pub use chain::{Chain, Odd};
 pub use evidence::{Evidence, MAX_LINE, Proved};
 pub use receipt::{Call, MAX_COMPACT, Module, Outcome, PREDICATE_TYPE, Receipt, STATEMENT_TYPE, Usage};

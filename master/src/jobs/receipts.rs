@@ -22,7 +22,7 @@ pub struct NewReceipt {
     /// The fingerprint of the chain's master; empty for the host's own jobs.
     pub master: Vec<u8>,
     /// Its number.
-    pub number: u64,
+    pub number: i64,
     /// Its hash.
     pub hash: [u8; 32],
     /// The hash of the one before.
@@ -45,7 +45,7 @@ pub struct Found {
     /// Whether the minion signed two continuations.
     pub fork: bool,
     /// The first and the last number of receipts that have been missing for [`GAP_MS`].
-    pub gap: Option<(u64, u64)>,
+    pub gap: Option<(i64, i64)>,
 }
 
 /// A stored receipt.
@@ -70,9 +70,9 @@ pub struct StoredReceipt {
 /// The chain of a minion as the table has it.
 struct ChainRow {
     id: i64,
-    number: u64,
+    number: i64,
     hash: [u8; 32],
-    missing: Option<u64>,
+    missing: Option<i64>,
     since: i64,
 }
 
@@ -148,7 +148,7 @@ fn forks(transaction: &Transaction<'_>, chain: &ChainRow, new: &NewReceipt) -> r
     let range = params![chain.id, new.number.saturating_sub(1), new.number.saturating_add(1)];
     let rows = beside.query_map(range, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
     for row in rows {
-        let (number, hash, previous): (u64, [u8; 32], Option<[u8; 32]>) = row?;
+        let (number, hash, previous): (i64, [u8; 32], Option<[u8; 32]>) = row?;
         let holds = match number.cmp(&new.number) {
             std::cmp::Ordering::Less => new.previous == Some(hash),
             std::cmp::Ordering::Equal => new.hash == hash,
@@ -162,14 +162,14 @@ fn forks(transaction: &Transaction<'_>, chain: &ChainRow, new: &NewReceipt) -> r
 }
 
 /// The first run of numbers from `first` on that is missing.
-fn gap(transaction: &Transaction<'_>, chain: i64, first: u64) -> rusqlite::Result<Option<(u64, u64)>> {
+fn gap(transaction: &Transaction<'_>, chain: i64, first: i64) -> rusqlite::Result<Option<(i64, i64)>> {
     let mut before = transaction.prepare_cached(
         "select number + 1, (select min(number) from receipts after where after.chain = ?1 and after.number > one.number) - 1
          from receipts one where chain = ?1 and number >= ?2 - 1
          and not exists (select 1 from receipts next where next.chain = ?1 and next.number = one.number + 1)
          order by number limit 1",
     )?;
-    let found = before.query_row(params![chain, first], |row| Ok((row.get(0)?, row.get::<_, Option<u64>>(1)?))).optional()?;
+    let found = before.query_row(params![chain, first], |row| Ok((row.get(0)?, row.get::<_, Option<i64>>(1)?))).optional()?;
     Ok(found.and_then(|(from, to)| Some((from, to?))))
 }
 

@@ -83,7 +83,7 @@ impl ReturnIntake {
             key: *signed.key(),
             master: said.master.map(|master| master.0.to_vec()).unwrap_or_default(),
             // SQLite counts to 2^63; the first number beyond is as wrong as the last one.
-            number: said.number.min(i64::MAX as u64 - 1),
+            number: i64::try_from(said.number).unwrap_or(i64::MAX).min(i64::MAX - 1),
             hash: signed.hash().0,
             previous: said.previous.map(|previous| previous.0),
             compact: signed.to_compact(),
@@ -95,7 +95,7 @@ impl ReturnIntake {
     }
 
     /// Tells what a stored receipt showed about its chain.
-    pub(super) fn tell_chain(&self, id: &MinionId, jid: &str, number: u64, found: Found) {
+    pub(super) fn tell_chain(&self, id: &MinionId, jid: &str, number: i64, found: Found) {
         if found.fork {
             let why = "it does not follow from the receipts that are known: the minion was set back to an earlier state, as by a \
                        snapshot, or somebody else signs with its key";
@@ -107,7 +107,7 @@ impl ReturnIntake {
         }
     }
 
-    fn tell_receipt(&self, id: &MinionId, kind: &str, why: &str, jid: Option<&str>, numbers: Option<(u64, u64)>) {
+    fn tell_receipt(&self, id: &MinionId, kind: &str, why: &str, jid: Option<&str>, numbers: Option<(i64, i64)>) {
         let mut data = vec![("id", Value::from(id)), ("error", Value::from(why))];
         data.extend(jid.map(|jid| ("jid", Value::from(jid))));
         if let Some((first, last)) = numbers {

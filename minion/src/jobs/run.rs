@@ -69,7 +69,9 @@ impl JobRunner {
                 }
             };
             bytes += weight(&outcome.value);
-            each.push(Called { provenance, ..Called::new(&call.fun, outcome) });
+            let mut called = Called::new(&call.fun, outcome);
+            called.provenance = provenance;
+            each.push(called);
         }
         Outcomes { multi: job.multi, ordered: self.multifunc_ordered, each }
     }
