@@ -114,7 +114,8 @@ impl Pki {
         }
         refuse_foreign(&path, 0o400)?;
         let pem = brine_files::read_named_text(&path, MAX_PUBLIC).map_err(fail("read"))?;
-        SigningKey::from_pem(&pem).map_err(|e| fail("used for receipts")(io::Error::other(format!("{}: {e}", path.display()))))
+        SigningKey::from_pem(&pem)
+            .map_err(|e| fail("used for receipts")(io::Error::other(format!("{}: {e}", path.display()))))
     }
 
     /// The file of the trusted master key.

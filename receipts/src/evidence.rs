@@ -63,7 +63,8 @@ impl Evidence {
         if line.len() > MAX_LINE {
             return Err(ReceiptError::TooLarge);
         }
-        let line: Line = serde_json::from_str(line).map_err(|_| ReceiptError::Malformed("it is no line of an export"))?;
+        let line: Line =
+            serde_json::from_str(line).map_err(|_| ReceiptError::Malformed("it is no line of an export"))?;
         let decode = |text: &str| STANDARD.decode(text).map_err(|_| ReceiptError::Malformed("base64 is wrong"));
         let key = decode(&line.key)?.try_into().map_err(|_| ReceiptError::Malformed("a key has not 32 bytes"))?;
         let receipt = SignedReceipt::from_envelope(&line.envelope, key)?;

@@ -29,7 +29,7 @@ pub use evidence::{Evidence, MAX_LINE, Proved};
 pub use receipt::{Call, MAX_COMPACT, Module, Outcome, PREDICATE_TYPE, Receipt, STATEMENT_TYPE, Usage};
 pub use record::{Asked, Head, Record};
 pub use scalar::{Digest, Fingerprint, Time};
-pub use signed::{PAYLOAD_TYPE, SigningKey, SignedReceipt};
+pub use signed::{PAYLOAD_TYPE, SignedReceipt, SigningKey};
 pub use vouch::Vouched;
 
 /// Why something is not a receipt that holds.

@@ -74,8 +74,13 @@ fn the_bytes_are_stable() {
     assert!(json.starts_with(
         r#"{"_type":"https://in-toto.io/Statement/v1","subject":[{"name":"return/20261120134740245008/m1","digest":{"sha256":""#
     ));
-    assert!(json.contains(r#""predicateType":"urn:brine:receipt:1","predicate":{"version":1,"number":2,"previous":"0909"#));
-    assert!(json.contains(r#""start":"2025-11-20T13:47:40.245008000Z","end":"2025-11-20T13:47:40.249000001Z""#), "{json}");
+    assert!(
+        json.contains(r#""predicateType":"urn:brine:receipt:1","predicate":{"version":1,"number":2,"previous":"0909"#)
+    );
+    assert!(
+        json.contains(r#""start":"2025-11-20T13:47:40.245008000Z","end":"2025-11-20T13:47:40.249000001Z""#),
+        "{json}"
+    );
     assert_eq!(signed.hash().to_string(), HASH, "{json}");
     assert_eq!(Digest::of(&signed.to_compact()).to_string(), COMPACT);
     assert_eq!(hex::encode(signed.key()), "03a107bff3ce10be1d70dd18e74bc09967e4d6309ba50d5f1ddc8664125531b8");

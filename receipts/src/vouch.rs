@@ -61,7 +61,11 @@ impl Vouched {
         let wire: Wire<'_> =
             rmp_serde::from_slice(&bytes).map_err(|_| ReceiptError::Malformed("it does not decode"))?;
         let vouched = Self { receipt: SignedReceipt::from_compact(wire.receipt)?, vouch: wire.vouch.to_vec() };
-        if STANDARD.decode(vouched.to_text()).ok() == Some(bytes) { Ok(vouched) } else { Err(ReceiptError::NotCanonical) }
+        if STANDARD.decode(vouched.to_text()).ok() == Some(bytes) {
+            Ok(vouched)
+        } else {
+            Err(ReceiptError::NotCanonical)
+        }
     }
 
     /// Checks that this RSA key of the minion vouches for the key that signed the receipt, and that the receipt names it.

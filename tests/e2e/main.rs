@@ -30,6 +30,7 @@ mod pillar;
 mod ping;
 mod presence;
 mod reactor;
+mod receipts;
 mod returners;
 mod runners;
 mod salts_tests;

@@ -82,9 +82,16 @@ pub(super) fn write(
     (jid, minion, at_ms): (&Jid, &MinionId, i64),
     new: &NewReceipt,
 ) -> rusqlite::Result<()> {
-    let select = "select id, number, hash, missing, since from receipt_chains where minion = ?1 and key = ?2 and master = ?3";
+    let select =
+        "select id, number, hash, missing, since from receipt_chains where minion = ?1 and key = ?2 and master = ?3";
     let read = |row: &Row<'_>| {
-        Ok(ChainRow { id: row.get(0)?, number: row.get(1)?, hash: row.get(2)?, missing: row.get(3)?, since: row.get(4)? })
+        Ok(ChainRow {
+            id: row.get(0)?,
+            number: row.get(1)?,
+            hash: row.get(2)?,
+            missing: row.get(3)?,
+            since: row.get(4)?,
+        })
     };
     let of = params![minion.as_str(), new.key, new.master];
     let chain = transaction.prepare_cached(select)?.query_row(of, read).optional()?;
@@ -169,7 +176,8 @@ fn gap(transaction: &Transaction<'_>, chain: i64, first: i64) -> rusqlite::Resul
          and not exists (select 1 from receipts next where next.chain = ?1 and next.number = one.number + 1)
          order by number limit 1",
     )?;
-    let found = before.query_row(params![chain, first], |row| Ok((row.get(0)?, row.get::<_, Option<i64>>(1)?))).optional()?;
+    let found =
+        before.query_row(params![chain, first], |row| Ok((row.get(0)?, row.get::<_, Option<i64>>(1)?))).optional()?;
     Ok(found.and_then(|(from, to)| Some((from, to?))))
 }
 
@@ -184,7 +192,9 @@ pub(super) fn forget_job(transaction: &Transaction<'_>, jid: &str, most: u32) ->
 /// Deletes the receipt of the return in this row.
 pub(super) fn forget_return(transaction: &Transaction<'_>, row: i64) -> rusqlite::Result<usize> {
     transaction
-        .prepare_cached("delete from receipts where (jid, minion) = (select jid, minion from returns where rowid = ?1)")?
+        .prepare_cached(
+            "delete from receipts where (jid, minion) = (select jid, minion from returns where rowid = ?1)",
+        )?
         .execute([row])
 }
 
@@ -231,9 +241,107 @@ impl JobStore {
     ) -> Result<Vec<StoredReceipt>, StoreError> {
         let minion = minion.map(ToString::to_string);
         self.read(move |connection| {
-            let rest = "where receipts.rowid > ?1 and (?2 is null or receipts.minion = ?2) order by receipts.rowid limit ?3";
+            let rest =
+                "where receipts.rowid > ?1 and (?2 is null or receipts.minion = ?2) order by receipts.rowid limit ?3";
             select(connection, rest, params![row, minion, PAGE])
         })
         .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::jobs::{Added, JobStore, NewReturn};
+
+    fn receipt(number: i64, hash: u8, previous: Option<u8>) -> NewReceipt {
+        NewReceipt {
+            key: [1; 32],
+            master: vec![2; 32],
+            number,
+            hash: [hash; 32],
+            previous: previous.map(|byte| [byte; 32]),
+            compact: vec![0; 600],
+            vouch: vec![3; 256],
+            pem: "pem".to_owned(),
+            odd: None,
+            found: Arc::new(OnceLock::new()),
+        }
+    }
+
+    /// Stores a return with this receipt that came at this second, and returns what it shows.
+    async fn add(store: &JobStore, second: i64, receipt: NewReceipt) -> Found {
+        static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+        let next = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let found = Arc::clone(&receipt.found);
+        let new = NewReturn {
+            jid: Jid::new(&format!("202611201347402{next:05}")).unwrap(),
+            minion: MinionId::new("m1").unwrap(),
+            fun: "test.ping".to_owned(),
+            at_ms: second * 1000,
+            retcode: 0,
+            success: true,
+            load: vec![0xc0],
+            receipt: Some(Box::new(receipt)),
+        };
+        assert_eq!(store.add_return(new).await.unwrap(), Added::New);
+        *found.get().unwrap()
+    }
+
+    fn open() -> (tempfile::TempDir, JobStore) {
+        let dir = tempfile::tempdir().unwrap();
+        let store = JobStore::open(&dir.path().join("jobs.db")).unwrap();
+        (dir, store)
+    }
+
+    #[tokio::test]
+    async fn returns_that_overtake_each_other_are_in_order() {
+        let (_dir, store) = open();
+        for (number, hash, previous) in
+            [(3, 3, Some(2)), (5, 5, Some(4)), (1, 1, None), (4, 4, Some(3)), (2, 2, Some(1))]
+        {
+            assert_eq!(add(&store, 1, receipt(number, hash, previous)).await, Found::default(), "{number}");
+        }
+        assert_eq!(add(&store, 2_000, receipt(6, 6, Some(5))).await, Found::default(), "all came in time");
+        assert_eq!(store.receipts_after(None, i64::MIN).await.unwrap().len(), 6);
+    }
+
+    #[tokio::test]
+    async fn a_gap_is_told_once_when_its_time_is_over() {
+        let (_dir, store) = open();
+        add(&store, 0, receipt(1, 1, None)).await;
+        assert_eq!(add(&store, 1, receipt(4, 4, Some(3))).await.gap, None);
+        assert_eq!(add(&store, 599, receipt(5, 5, Some(4))).await.gap, None);
+        assert_eq!(add(&store, 602, receipt(6, 6, Some(5))).await.gap, Some((2, 3)));
+        assert_eq!(add(&store, 9_000, receipt(7, 7, Some(6))).await.gap, None);
+    }
+
+    #[tokio::test]
+    async fn a_second_continuation_is_a_fork() {
+        let (_dir, store) = open();
+        for (number, hash, previous, fork) in [
+            (1, 1, None, false),
+            (2, 2, Some(1), false),
+            (3, 3, Some(2), false),
+            (2, 9, Some(1), true),
+            (4, 4, Some(8), true),
+            (6, 6, Some(5), false),
+            (5, 7, Some(4), true),
+            (0, 8, Some(4), true),
+        ] {
+            assert_eq!(add(&store, 1, receipt(number, hash, previous)).await.fork, fork, "{number} {hash}");
+        }
+        let odd = store.receipts_after(None, i64::MIN).await.unwrap().iter().filter(|one| one.odd.is_some()).count();
+        assert_eq!(odd, 4);
+    }
+
+    #[tokio::test]
+    async fn receipts_go_with_their_returns() {
+        let (_dir, store) = open();
+        add(&store, 1, receipt(1, 1, None)).await;
+        add(&store, 100, receipt(2, 2, Some(1))).await;
+        store.clean(50_000).await.unwrap();
+        assert_eq!(store.receipts_after(None, i64::MIN).await.unwrap().len(), 1);
+        assert!(add(&store, 101, receipt(3, 3, Some(9))).await.fork, "the end of the chain is known");
     }
 }

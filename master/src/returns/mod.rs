@@ -136,7 +136,9 @@ impl ReturnIntake {
         };
         let packed = self.encode(id, &jid, &mut ret);
         let job = makes_job.then(|| StoredJob::to_record(jid.clone(), &ret.to_job(id, &jid), vec![id.clone()]));
-        let size = packed.len() + receipt.as_ref().map_or(0, |receipt| receipt.compact.len()) + job.as_ref().map_or(0, |job| job.load.len());
+        let size = packed.len()
+            + receipt.as_ref().map_or(0, |receipt| receipt.compact.len())
+            + job.as_ref().map_or(0, |job| job.load.len());
         let admitted = match self.throttle.admit(id, "_return", kind, (1, size as u64), turn).await {
             Ok(admitted) => admitted,
             Err(met) => return Ok(not_now(met)),

@@ -77,12 +77,7 @@ impl JobRunner {
     }
 
     /// Runs one function. Where it comes from is looked up before it runs, since module and policy may change meanwhile.
-    async fn call(
-        &self,
-        from: &Origin<'_>,
-        call: &FunCall,
-        provenance: &mut Option<Arc<Provenance>>,
-    ) -> JobOutcome {
+    async fn call(&self, from: &Origin<'_>, call: &FunCall, provenance: &mut Option<Arc<Provenance>>) -> JobOutcome {
         // Fetching a module may take long, and so may the functions before this one.
         let trouble = tokio::select! {
             biased;

@@ -56,8 +56,14 @@ impl Minion {
         let (spool, left) = Spool::open(&opts.cachedir.join("spool"), opts.returns.limits)?;
         let kept: std::collections::HashSet<String> = left.iter().map(|entry| entry.jid().to_owned()).collect();
         let receipts = receipts(&channel, &spool, &left)?;
-        let returns =
-            ReturnSender::new(spool, left, base.masters.clone(), Arc::clone(&base.events), opts.returns.retry, receipts);
+        let returns = ReturnSender::new(
+            spool,
+            left,
+            base.masters.clone(),
+            Arc::clone(&base.events),
+            opts.returns.retry,
+            receipts,
+        );
         base.jobs.return_unfinished(&returns, |jid| kept.contains(jid));
         base.jobs.tidy_states();
         base.jobs.resume_returners();

@@ -49,7 +49,8 @@ impl Remembered {
         {
             return Some(Arc::clone(answer));
         }
-        let grants = entry.grants.of(name, master).map_or_else(|_| Value::Map(Vec::new()), |held| granted(&held.grants));
+        let grants =
+            entry.grants.of(name, master).map_or_else(|_| Value::Map(Vec::new()), |held| granted(&held.grants));
         let mut packed = Vec::new();
         // Writing to memory does not fail.
         let _ = rmpv::encode::write_value(&mut packed, &grants);

@@ -18,8 +18,11 @@ pub(super) fn each(
 ) -> Result<(), Failure> {
     let dir = host.cachedir.join("receipts");
     let fail = |error: std::io::Error| Failure::new(exit::GENERIC, format!("{}: {error}", dir.display()));
-    let mut files: Vec<_> =
-        std::fs::read_dir(&dir).map_err(fail)?.map(|item| item.map(|item| item.path())).collect::<Result<_, _>>().map_err(fail)?;
+    let mut files: Vec<_> = std::fs::read_dir(&dir)
+        .map_err(fail)?
+        .map(|item| item.map(|item| item.path()))
+        .collect::<Result<_, _>>()
+        .map_err(fail)?;
     files.retain(|path| path.extension().is_some_and(|extension| extension == "receipts"));
     files.sort();
     for path in files {
@@ -58,8 +61,16 @@ pub(super) fn show(host: &Host, jid: &str) -> Result<(), Failure> {
         stdout(&String::from_utf8_lossy(&signed.receipt().to_json()));
         match asked {
             Some(asked) => {
-                let kept = if asked.blob.is_some() { "the publication is kept" } else { "the publication was too large to keep" };
-                stdout(&format!("signed by its master with {} ({} bytes); {kept}", asked.algorithm, asked.signature.len()));
+                let kept = if asked.blob.is_some() {
+                    "the publication is kept"
+                } else {
+                    "the publication was too large to keep"
+                };
+                stdout(&format!(
+                    "signed by its master with {} ({} bytes); {kept}",
+                    asked.algorithm,
+                    asked.signature.len()
+                ));
             }
             None => stdout("no publication is kept beside it"),
         }
