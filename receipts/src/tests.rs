@@ -86,7 +86,7 @@ fn the_bytes_are_stable() {
     assert_eq!(hex::encode(signed.key()), "03a107bff3ce10be1d70dd18e74bc09967e4d6309ba50d5f1ddc8664125531b8");
 }
 
-const HASH: &str = "";
+const HASH: &str = "cea2193e388a51ce079f2c5eb4bc5dcd054e4b36c58fd65c936250ae76f479fe";
 const COMPACT: &str = "";
 
 #[test]

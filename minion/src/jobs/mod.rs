@@ -12,6 +12,7 @@ mod outcomes;
 mod own_failures;
 mod own_timeout;
 mod proc;
+mod receipt;
 mod return_load;
 mod run;
 mod seen_jids;
@@ -287,7 +288,7 @@ impl Jobs {
         let returned = matches!(rules.delivery, Delivery::Spool(_) | Delivery::Own(Reply::Master { .. }));
         let by = (rules.master.as_deref(), rules.asked.clone());
         (returned && self.opts.returns.receipts.is_some())
-            .then(|| Draft::new(job, &outcomes.each, by, &self.runner.sandbox.walls_summary(), start, killed))
+            .then(|| receipt::draft(job, &outcomes.each, by, &self.runner.sandbox.walls_summary(), start, killed))
     }
 
     /// Gives a return to the returners of this host that the job names, and those of the setting `return`. Returns the
@@ -363,7 +364,7 @@ impl Jobs {
             outcomes.with_states(&self.runner.runs, jid.as_str(), ENDED_WITHIN);
             let by = (master.as_deref(), None);
             let walls = self.runner.sandbox.walls_summary();
-            let draft = Draft::new(&job, &outcomes.each, by, &walls, Time::now(), true);
+            let draft = receipt::draft(&job, &outcomes.each, by, &walls, Time::now(), true);
             let load = match reply {
                 Noted::Publication => return_load::for_publication(&self.opts.id, &job, outcomes),
                 Noted::Own { as_jid } => return_load::for_own(&self.opts.id, &job, outcomes, as_jid),

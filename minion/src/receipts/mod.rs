@@ -21,8 +21,8 @@ use brine_protocol::value::{Value, ValueExt};
 use brine_receipts::{Digest, Fingerprint, Head, Record, SigningKey, Vouched};
 use tracing::{error, info, warn};
 
-pub(crate) use draft::Draft;
 pub use draft::SignedPublication;
+pub(crate) use draft::{Draft, hash};
 use files::Files;
 
 use crate::pki::{Pki, PkiError};

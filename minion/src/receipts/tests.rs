@@ -1,11 +1,9 @@
 use std::sync::LazyLock;
 
-use brine_protocol::job::{FunCall, JobLoad};
 use brine_protocol::value::map;
-use brine_receipts::{Chain, Receipt, SignedReceipt, Time};
+use brine_receipts::{Chain, Outcome, Receipt, SignedReceipt, Time};
 
 use super::*;
-use crate::jobs::local_job;
 
 static PKI: LazyLock<(tempfile::TempDir, Pki)> = LazyLock::new(|| {
     let folder = tempfile::tempdir().unwrap();
@@ -19,12 +17,19 @@ fn open(dir: &Path, max: u64) -> Receipts {
     Receipts::open(dir, max, &MinionId::new("m1").unwrap(), &PKI.1).unwrap()
 }
 
-fn job() -> JobLoad {
-    local_job("root", FunCall { fun: "test.ping".to_owned(), arg: Vec::new() }, Vec::new())
-}
-
 fn draft() -> Draft {
-    Draft::new(&job(), &[], (None, None), &Value::Nil, Time::now(), false)
+    Draft {
+        master: None,
+        publication: None,
+        jid: "20261120134740245008".to_owned(),
+        arguments: hash(&Value::Nil),
+        calls: Vec::new(),
+        policy: None,
+        walls: Vec::new(),
+        start: Time::now(),
+        end: Time::now(),
+        outcome: Outcome::Ran,
+    }
 }
 
 fn load() -> Value {

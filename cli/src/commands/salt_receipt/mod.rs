@@ -16,7 +16,11 @@ use crate::print::stdout;
 
 /// The command line of `salt-receipt`.
 #[derive(Debug, Clone, Parser)]
-#[command(name = "salt-receipt", about = "Verifies receipts of jobs, and shows those that this host keeps.")]
+#[command(
+    name = "salt-receipt",
+    version = commandline::VERSION,
+    about = "Verifies receipts of jobs, and shows those that this host keeps."
+)]
 pub struct SaltReceiptArgs {
     #[command(subcommand)]
     command: Command,
