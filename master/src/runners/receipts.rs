@@ -26,12 +26,12 @@ pub(super) const FUNCTIONS: &[Function] = functions! {
 
 fn jid_of(run: &Run) -> Result<Option<Jid>, Failure> {
     let Some(text) = run.find_text("jid") else { return Ok(None) };
-    Jid::try_from(text.as_str()).map(Some).map_err(|_| run.wrong("jid must be the id of a job").into())
+    Jid::try_from(text.as_str()).map(Some).map_err(|_| run.wrong("jid must be the id of a job"))
 }
 
 fn minion_of(run: &Run) -> Result<Option<MinionId>, Failure> {
     let Some(text) = run.find_text("minion") else { return Ok(None) };
-    MinionId::try_from(text.as_str()).map(Some).map_err(|_| run.wrong("minion must be the id of a minion").into())
+    MinionId::try_from(text.as_str()).map(Some).map_err(|_| run.wrong("minion must be the id of a minion"))
 }
 
 async fn show(run: Run) -> Outcome {

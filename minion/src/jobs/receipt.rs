@@ -60,7 +60,7 @@ fn call(called: &Called) -> Call {
         wall_us: used.wall_us,
         cpu_us: used.cpu_us,
         memory_peak: used.memory_peak,
-        host_calls: u64::from(used.host_calls),
+        host_calls: used.host_calls,
         bytes_in: used.bytes_in,
         bytes_out: used.bytes_out,
     });
