@@ -275,7 +275,7 @@ mod tests {
         let next = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let found = Arc::clone(&receipt.found);
         let new = NewReturn {
-            jid: Jid::new(&format!("202611201347402{next:05}")).unwrap(),
+            jid: Jid::new(format!("202611201347402{next:05}")).unwrap(),
             minion: MinionId::new("m1").unwrap(),
             fun: "test.ping".to_owned(),
             at_ms: second * 1000,
