@@ -3,7 +3,7 @@
 //! * [`commandline`]: parsing with the shared options, the Saltfile, completion, manual pages
 //! * [`output`]: the outputters · [`mod@print`]: writes to stdout and stderr, through outputters or as text
 //! * [`logging`]: log lines to stderr, a file or syslog
-//! * [`commands`]: `salt`, `salt-cp`, `salt-key` and `salt-run`; their binaries only call these
+//! * [`commands`]: `salt`, `salt-cp`, `salt-key`, `salt-receipt` and `salt-run`; their binaries only call these
 //!
 //! The daemons, `salt-call` and `salt-module` use everything except [`commands`].
 

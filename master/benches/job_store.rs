@@ -12,6 +12,7 @@ static NEXT: AtomicUsize = AtomicUsize::new(0);
 /// A return that is not in the store yet.
 fn new(jid: &Jid) -> NewReturn {
     NewReturn {
+        receipt: None,
         jid: jid.clone(),
         minion: format!("web{}.example", NEXT.fetch_add(1, Ordering::Relaxed)).parse().expect("an id"),
         fun: "test.ping".to_owned(),

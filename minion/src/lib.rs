@@ -43,6 +43,7 @@ pub mod minion;
 pub mod modules;
 pub mod pillar;
 pub mod pki;
+pub mod receipts;
 mod returners;
 pub mod returns;
 mod schedule;

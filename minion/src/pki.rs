@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use brine_protocol::files::write_synced;
 use brine_protocol::keys::{KeyError, PrivateKey, PublicKey};
+use brine_receipts::SigningKey;
 use tracing::info;
 
 /// Upper bound on the bytes of `minion.pub`.
@@ -97,6 +98,24 @@ impl Pki {
     /// The minion's key.
     pub fn key(&self) -> &Arc<PrivateKey> {
         &self.key
+    }
+
+    /// The key that signs receipts, `minion_receipts.pem`. Makes it if it is missing.
+    ///
+    /// # Errors
+    /// When the file cannot be made, read or trusted.
+    pub fn receipts_key(&self) -> Result<SigningKey, PkiError> {
+        let path = self.dir.join("minion_receipts.pem");
+        let fail = |what| move |source| PkiError::Folder { path: self.dir.clone(), what, source };
+        if !path.exists() {
+            info!("making the key of receipts, {}", path.display());
+            let pem = SigningKey::generate().map_err(|e| fail("written to")(io::Error::other(e)))?;
+            write_synced(&path, pem.as_bytes(), 0o400).map_err(fail("written to"))?;
+        }
+        refuse_foreign(&path, 0o400)?;
+        let pem = brine_files::read_named_text(&path, MAX_PUBLIC).map_err(fail("read"))?;
+        SigningKey::from_pem(&pem)
+            .map_err(|e| fail("used for receipts")(io::Error::other(format!("{}: {e}", path.display()))))
     }
 
     /// The file of the trusted master key.

@@ -101,6 +101,11 @@ impl Sealed {
         Ok(Self { blob, signature: alg.zip(signature) })
     }
 
+    /// The master's signature and its algorithm, as they came.
+    pub fn signature(&self) -> Option<(SignAlg, &[u8])> {
+        self.signature.as_ref().map(|(alg, signature)| (*alg, signature.as_slice()))
+    }
+
     /// The signed and encrypted part. Anyone can change the rest of the envelope.
     pub fn blob(&self) -> &[u8] {
         &self.blob

@@ -108,6 +108,7 @@ pub use policy::{
     Signers, Subject,
 };
 pub use recordings::replay::{Difference, Replayed, Replayer};
+pub use report::Provenance;
 pub use sandbox::{Reloaded, Removed, Sandbox, StartError};
 pub use settings::profiles::all as all_profiles;
 pub use settings::{RecordingSettings, Settings, SettingsError, others_may_write};

@@ -31,6 +31,7 @@ mod pillar;
 mod ping;
 mod presence;
 mod reactor;
+mod receipts;
 mod recordings;
 mod returners;
 mod runners;

@@ -6,6 +6,7 @@ pub mod options;
 pub mod salt;
 pub mod salt_cp;
 pub mod salt_key;
+pub mod salt_receipt;
 pub mod salt_run;
 pub mod target;
 

@@ -34,6 +34,7 @@ pub(super) async fn start(opts: &EngineOpts, cachedir: &Path, bus: &Bus) -> Resu
         standard_dir: package.modules,
         standard: Some(used.clone()),
         modules_dir: cachedir.join("engines/modules"),
+        recordings_dir: cachedir.join("engines/recordings"),
         settings: Settings::clone(&opts.sandbox),
     };
     let (dirs, most) = (opts.dirs.clone(), opts.sandbox.compile.module);

@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 
 use super::error::StoreError;
 use super::outbox::{self, Counts};
+use super::receipts;
 use super::schema::BUSY_TIMEOUT;
 
 /// Bound on the rows that a step deletes. Each row is in up to five trees; a step takes some milliseconds, the longest
@@ -115,6 +116,10 @@ fn delete_jobs(transaction: &Transaction<'_>, before_ms: i64) -> rusqlite::Resul
     let old: Vec<String> = old.query_map((before_ms, ROWS), |row| row.get(0))?.collect::<Result<_, _>>()?;
     let (mut left, mut gone) = (ROWS, 0);
     for jid in &old {
+        left = left.saturating_sub(receipts::forget_job(transaction, jid, left)?);
+        if left == 0 {
+            return Ok((gone, true));
+        }
         let deleted = transaction
             .prepare_cached("delete from returns where rowid in (select rowid from returns where jid = ?1 limit ?2)")?
             .execute((jid, left))?;
@@ -148,6 +153,7 @@ fn delete_orphans(
     let rows: Vec<(i64, i64, bool)> = rows.collect::<Result<_, _>>()?;
     for (_, row, has_job) in &rows {
         if !has_job {
+            receipts::forget_return(transaction, *row)?;
             transaction.prepare_cached("delete from returns where rowid = ?1")?.execute([row])?;
         }
     }

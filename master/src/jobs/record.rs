@@ -6,6 +6,7 @@ use brine_protocol::msgpack;
 use brine_protocol::value::{Value, ValueExt};
 
 use super::query::{JobReturn, StoredJob};
+use super::receipts::NewReceipt;
 
 /// Characters of a target in the list of jobs.
 const TARGET_TEXT_MAX: usize = 1_024;
@@ -29,6 +30,8 @@ pub struct NewReturn {
     pub success: bool,
     /// The whole return, disk flavour of msgpack.
     pub load: Vec<u8>,
+    /// The receipt that came with it.
+    pub receipt: Option<Box<NewReceipt>>,
 }
 
 /// The result of storing a return.
@@ -98,6 +101,7 @@ impl NewReturn {
             retcode: worst_retcode(load),
             success: is_success(load),
             load: msgpack::encode_disk(load),
+            receipt: None,
             jid,
             minion,
             at_ms,

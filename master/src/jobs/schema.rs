@@ -9,7 +9,7 @@ use super::StoreError;
 
 /// "Brin", so that `file`, and a master with a wrong path, can recognise the database.
 const APPLICATION_ID: i32 = 0x4272_696e;
-const SCHEMA_VERSION: i32 = 2;
+const SCHEMA_VERSION: i32 = 3;
 /// Time that a connection waits for a lock. Only an operator's `sqlite3` could hold one that long.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Size in bytes to which the log is truncated after a checkpoint.
@@ -64,6 +64,37 @@ create table outbox (
 create index outbox_by_returner on outbox (returner, id);
 ";
 
+/// The additions of version 3: the receipts that came with returns.
+const SINCE_3: &str = "
+-- Receipts of one minion, signed by one key, about the jobs of one master. Rows stay when their receipts are old.
+create table receipt_chains (
+    id        integer primary key,
+    minion    text not null,
+    key       blob not null,     -- the Ed25519 key
+    master    blob not null,     -- the fingerprint of its key; empty: jobs of the minion's own
+    vouch     blob not null,     -- the signature of the minion's RSA key over the key
+    pem       text not null,     -- the RSA key
+    number    integer not null,  -- of the last receipt
+    hash      blob not null,     -- of the last receipt
+    missing   integer,           -- the first number that may be missing
+    since     integer not null   -- unix time, ms: when that was noticed
+);
+create unique index receipt_chains_once on receipt_chains (minion, key, master);
+
+create table receipts (
+    chain     integer not null,
+    number    integer not null,
+    jid       text not null,
+    minion    text not null,
+    hash      blob not null,
+    previous  blob,              -- the hash of the one before
+    odd       text,              -- what was odd when it came
+    compact   blob not null      -- the receipt, as salt-run receipts.show prints it
+);
+create index receipts_by_number on receipts (chain, number);
+create index receipts_by_job on receipts (jid, minion);
+";
+
 /// Opens the database for writing. Makes its tables if it is new.
 pub(super) fn open_writer(path: &Path) -> Result<Connection, StoreError> {
     let at = |why: String| StoreError::Open { path: path.to_owned(), why };
@@ -82,8 +113,9 @@ pub(super) fn open_writer(path: &Path) -> Result<Connection, StoreError> {
         connection.execute_batch(&sql).map_err(failed)
     };
     match (id, version) {
-        (0, 0) => make(&format!("{TABLES} {SINCE_2}"))?,
-        (APPLICATION_ID, 1) => make(SINCE_2)?,
+        (0, 0) => make(&format!("{TABLES} {SINCE_2} {SINCE_3}"))?,
+        (APPLICATION_ID, 1) => make(&format!("{SINCE_2} {SINCE_3}"))?,
+        (APPLICATION_ID, 2) => make(SINCE_3)?,
         (APPLICATION_ID, SCHEMA_VERSION) => {}
         (APPLICATION_ID, other) => {
             return Err(at(format!(

@@ -12,6 +12,7 @@ use super::error::StoreError;
 use super::log::Log;
 use super::outbox::{self, Counts};
 use super::query::{self, StoredJob};
+use super::receipts;
 use super::record::{Added, NewReturn};
 use super::returner::Destination;
 
@@ -271,6 +272,9 @@ fn write_return(
             ])?;
         if changed == 0 {
             return Ok(Added::Duplicate);
+        }
+        if let Some(receipt) = &new.receipt {
+            receipts::write(transaction, (&new.jid, &new.minion, new.at_ms), receipt)?;
         }
     }
     outbox.put(transaction, &to.also, new.minion.as_str(), &new.jid, new.at_ms, &new.load)?;

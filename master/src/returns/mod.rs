@@ -5,6 +5,7 @@
 //! Returns of runners enter at the store ([`ReturnIntake::keep_run`]).
 
 mod failed_states;
+mod receipt;
 mod signature;
 
 use std::sync::Arc;
@@ -20,12 +21,13 @@ use brine_protocol::value::{Value, ValueExt, map};
 use crate::access::Principal;
 use crate::bus::{Bus, BusEvent, TRIMMED};
 use crate::fault::Fault;
-use crate::jobs::{Added, JobCache, NewReturn, ReturnerName, Standing, StoreError, StoredJob, now_ms};
+use crate::jobs::{Added, JobCache, NewReceipt, NewReturn, ReturnerName, Standing, StoreError, StoredJob, now_ms};
 use crate::keys::MinionKey;
 use crate::lanes::Turn;
 use crate::quotas::{Met, QuotaKind};
 use crate::refusals::{Refusals, Who};
 use crate::throttle::Throttle;
+pub(crate) use receipt::{VouchedKeys, holds as receipt_holds};
 
 options! {
     /// Which returns are accepted.
@@ -46,6 +48,7 @@ pub(crate) struct ReturnIntake {
     pub(crate) bus: Bus,
     pub(crate) refusals: Arc<Refusals>,
     pub(crate) rules: ReturnRules,
+    pub(crate) vouched_keys: VouchedKeys,
 }
 
 /// What is done with a valid return.
@@ -68,13 +71,19 @@ impl ReturnIntake {
     ) -> Result<Value, Fault> {
         let signed = self.check_signature(&request, key);
         let id = &request.id;
-        let mut ret = ReturnLoad::parse(request.load, id);
+        let mut load = request.load;
+        // Neither stored nor shown with the return.
+        let receipt = load.remove("receipt");
+        let mut ret = ReturnLoad::parse(load, id);
         let course = match signed {
             Ok(()) => self.course(id, &mut ret).await?,
             Err(why) => Err(why),
         };
         match course {
-            Ok(Course::Store { jid, kind, makes_job }) => self.take(id, jid, ret, (kind, makes_job), turn).await,
+            Ok(Course::Store { jid, kind, makes_job }) => {
+                let receipt = self.check_receipt(id, (!makes_job).then_some(&jid), (receipt, &ret), key);
+                self.take(id, jid, (ret, receipt), (kind, makes_job), turn).await
+            }
             Ok(Course::Tell) => {
                 if let Err(met) = self.throttle.admit(id, "_return", QuotaKind::Event, (1, bytes), turn).await {
                     return Ok(not_now(met));
@@ -115,7 +124,7 @@ impl ReturnIntake {
         &self,
         id: &MinionId,
         jid: Jid,
-        mut ret: ReturnLoad,
+        (mut ret, receipt): (ReturnLoad, Option<Box<NewReceipt>>),
         (kind, makes_job): (QuotaKind, bool),
         turn: &mut Turn,
     ) -> Result<Value, Fault> {
@@ -127,7 +136,9 @@ impl ReturnIntake {
         };
         let packed = self.encode(id, &jid, &mut ret);
         let job = makes_job.then(|| StoredJob::to_record(jid.clone(), &ret.to_job(id, &jid), vec![id.clone()]));
-        let size = packed.len() + job.as_ref().map_or(0, |job| job.load.len());
+        let size = packed.len()
+            + receipt.as_ref().map_or(0, |receipt| receipt.compact.len())
+            + job.as_ref().map_or(0, |job| job.load.len());
         let admitted = match self.throttle.admit(id, "_return", kind, (1, size as u64), turn).await {
             Ok(admitted) => admitted,
             Err(met) => return Ok(not_now(met)),
@@ -136,11 +147,17 @@ impl ReturnIntake {
         let failed = failed_states::events(id, &jid, &ret);
         let tag = format!("salt/job/{jid}/ret/{id}");
         let event = self.bus.encode_by(Principal::Minion(id.clone()), tag, ret.into_event(), &packed);
-        let new = NewReturn { jid, minion: id.clone(), fun, at_ms: now_ms(), retcode, success, load: packed };
+        let (of, chain) = (jid.clone(), receipt.as_ref().map(|receipt| (receipt.number, Arc::clone(&receipt.found))));
+        let new = NewReturn { jid, minion: id.clone(), fun, at_ms: now_ms(), retcode, success, load: packed, receipt };
         let stored = self.store(job, new, &returners, (event, failed)).await;
         if !matches!(stored, Ok(Some(Added::New))) {
             // The store had the return already, or failed and the minion sends it again.
             self.throttle.give_back(id, &admitted);
+        }
+        if let Some((number, found)) = chain
+            && let Some(found) = found.get()
+        {
+            self.tell_chain(id, of.as_str(), number, *found);
         }
         Ok(stored.map(|_| Value::Nil)?)
     }
@@ -241,6 +258,7 @@ impl ReturnIntake {
             retcode: i64::from(!success),
             success,
             load: packed,
+            receipt: None,
         };
         self.jobs.add_job(job).await?;
         self.jobs.add_return(new, &[]).await?.synced().await.map(drop)

@@ -27,6 +27,7 @@ mod opts;
 mod pillar;
 mod react;
 mod reactor;
+mod receipts;
 mod running;
 mod salt;
 mod service;
@@ -101,6 +102,7 @@ const RUNNERS: &[&[Function]] = &[
     network::FUNCTIONS,
     pillar::FUNCTIONS,
     reactor::FUNCTIONS,
+    receipts::FUNCTIONS,
     salt::FUNCTIONS,
     state::FUNCTIONS,
     survey::FUNCTIONS,

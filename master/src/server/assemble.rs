@@ -241,6 +241,7 @@ impl Shared<'_> {
             bus: self.opened.bus.clone(),
             refusals: self.refusals.clone(),
             rules: self.opts.returns,
+            vouched_keys: crate::returns::VouchedKeys::default(),
         })
     }
 

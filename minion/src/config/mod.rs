@@ -230,6 +230,8 @@ pub struct ReturnOpts {
     pub retry: (Duration, Duration),
     /// `spool_max_bytes`, `spool_max_count`
     pub limits: SpoolLimits,
+    /// `receipts`, `receipts_max_bytes`: how many bytes of receipts are kept; none: no receipts are made.
+    pub receipts: Option<u64>,
 }
 
 /// How much the spool may hold.

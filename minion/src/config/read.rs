@@ -73,6 +73,10 @@ impl MinionOpts {
                     max_bytes: config.get(settings::SPOOL_MAX_BYTES)?,
                     max_count: config.get(settings::SPOOL_MAX_COUNT)?,
                 },
+                receipts: match config.get(settings::RECEIPTS)? {
+                    true => Some(config.get(settings::RECEIPTS_MAX_BYTES)?),
+                    false => None,
+                },
             },
             events: EventOpts {
                 legacy_start: config.get(settings::ENABLE_LEGACY_STARTUP_EVENTS)?,

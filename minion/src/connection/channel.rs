@@ -50,8 +50,8 @@ pub struct SignedIn {
 
 /// The channel to one master.
 pub struct Channel {
-    pub(super) opts: Arc<MinionOpts>,
-    pub(super) pki: Pki,
+    pub(crate) opts: Arc<MinionOpts>,
+    pub(crate) pki: Pki,
     pub(super) grains: Arc<GrainsStore>,
     pub(super) endpoint: Endpoint,
     /// Held while authenticating, so that many failed requests lead to one authentication.

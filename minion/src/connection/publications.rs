@@ -23,6 +23,7 @@ use super::error::SignInError;
 use super::held_publications::{HeldPublications, Taken};
 use super::log_limit::LogLimit;
 use super::serial_file::SerialFile;
+use crate::receipts::SignedPublication;
 
 /// What [`Publications::next`] returns.
 #[derive(Debug)]
@@ -36,6 +37,8 @@ pub enum Arrival {
     Load {
         /// The load, with the target in it.
         load: Value,
+        /// What the master signed.
+        asked: Arc<SignedPublication>,
         /// The fingerprint of the key that signed it.
         master: Arc<str>,
     },
@@ -57,7 +60,7 @@ pub struct Publications {
     /// The authentication that is to decide on the held publications: at most one.
     renewal: JoinSet<Result<Arc<SignedIn>, SignInError>>,
     /// Loads of publications that were held and have been opened.
-    opened: VecDeque<Value>,
+    opened: VecDeque<(Value, Arc<SignedPublication>)>,
     log_limit: LogLimit,
     /// Publications that were refused, for tests and reports.
     dropped: u64,
@@ -106,8 +109,8 @@ impl Publications {
     /// When the minion has to end, see [`SignInError`].
     pub async fn next(&mut self) -> Result<Arrival, SignInError> {
         loop {
-            if let Some(load) = self.opened.pop_front() {
-                return Ok(Arrival::Load { load, master: Arc::clone(&self.live.master) });
+            if let Some((load, asked)) = self.opened.pop_front() {
+                return Ok(Arrival::Load { load, asked, master: Arc::clone(&self.live.master) });
             }
             let due = self.renew_if_due();
             let renewing = !self.renewal.is_empty();
@@ -143,8 +146,8 @@ impl Publications {
                     }
                 }
                 SubEvent::Message(frames) => {
-                    if let Some(load) = self.open(&frames) {
-                        return Ok(Arrival::Load { load, master: Arc::clone(&self.live.master) });
+                    if let Some((load, asked)) = self.open(&frames) {
+                        return Ok(Arrival::Load { load, asked, master: Arc::clone(&self.live.master) });
                     }
                 }
             }
@@ -156,7 +159,7 @@ impl Publications {
         self.dropped
     }
 
-    fn open(&mut self, frames: &Frames) -> Option<Value> {
+    fn open(&mut self, frames: &Frames) -> Option<(Value, Arc<SignedPublication>)> {
         let payload = match frames.as_slice() {
             [payload] => payload,
             [topic, payload] if self.topics.contains(topic) => payload,
@@ -171,7 +174,7 @@ impl Publications {
                 self.hold(sealed);
                 Ok(None)
             }
-            opened => opened.map(Some),
+            opened => opened.map(|load| Some((load, Arc::new(SignedPublication::of(&sealed))))),
         });
         opened.unwrap_or_else(|e| {
             self.drop_with(&e.to_string());
@@ -277,7 +280,7 @@ impl Publications {
         }
         for held in self.held.take_all() {
             match self.open_sealed(&held.sealed) {
-                Ok(load) => self.opened.push_back(load),
+                Ok(load) => self.opened.push_back((load, Arc::new(SignedPublication::of(&held.sealed)))),
                 Err(e) if e.wants_reauth() => {
                     if self.held.put_back(held, self.live.began) {
                         self.drop_with(&e.to_string());

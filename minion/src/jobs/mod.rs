@@ -12,6 +12,7 @@ mod outcomes;
 mod own_failures;
 mod own_timeout;
 mod proc;
+mod receipt;
 mod record;
 mod return_load;
 mod run;
@@ -25,6 +26,7 @@ use std::time::Duration;
 use brine_protocol::job::JobLoad;
 use brine_protocol::target::{Facts, Target, TargetType};
 use brine_protocol::value::{Value, ValueExt};
+use brine_receipts::Time;
 use futures_util::FutureExt;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -45,6 +47,7 @@ use crate::connection::Masters;
 use crate::events::Events;
 use crate::grains::GrainsStore;
 use crate::pillar::PillarStore;
+use crate::receipts::Draft;
 use crate::returners::Returners;
 use crate::returns::ReturnSender;
 use admission::{Admission, Place, is_control};
@@ -158,8 +161,10 @@ impl Jobs {
         };
         warn!(jid = %job.jid, "the job is refused: {why}");
         if let Delivery::Spool(returns) = &rules.delivery {
-            let (load, bytes) = return_load::for_refusal(&self.opts.id, job, self.refused(job, &why));
-            returns.send_unspooled(rules.master.clone(), load, bytes);
+            let outcomes = self.refused(job, &why);
+            let draft = self.draft(rules, job, &outcomes, Time::now(), false);
+            let (load, bytes) = return_load::for_refusal(&self.opts.id, job, outcomes);
+            returns.send_refusal(rules.master.clone(), load, bytes, draft.as_ref());
         }
         None
     }
@@ -192,6 +197,7 @@ impl Jobs {
         if let Delivery::Own(reply) = &rules.delivery {
             reply.note(&mut job.raw);
         }
+        let start = Time::now();
         let (record, end) = self.procs.record(&job.jid, rules.recorded.then_some(&job.raw), rules.master.as_deref());
         if let Some(master) = rules.master.as_ref().filter(|_| job.start_event) {
             self.events.announce_job(&job, master);
@@ -215,8 +221,10 @@ impl Jobs {
             }
             Err(why) => self.refused(&job, why),
         };
+        let draft = self.draft(&rules, &job, &outcomes, start, end.is_ordered());
+        let draft = draft.as_ref();
         match rules.delivery {
-            Delivery::Spool(returns) => self.spool(&returns, rules.master, &job, outcomes, record),
+            Delivery::Spool(returns) => self.spool(&returns, rules.master, (&job, draft), outcomes, record),
             Delivery::Caller { report, answer } => {
                 drop(record);
                 if let Some(called) = outcomes.each.into_iter().next() {
@@ -225,12 +233,19 @@ impl Jobs {
                 }
             }
             Delivery::Mine => log_mine(&outcomes),
-            Delivery::Own(reply) => self.reply(reply, rules.master, &job, outcomes, record),
+            Delivery::Own(reply) => self.reply(reply, rules.master, (&job, draft), outcomes, record),
         }
     }
 
     /// Hands out the outcome of a job that the minion started by itself.
-    fn reply(&self, reply: Reply, master: Option<Arc<str>>, job: &JobLoad, outcomes: Outcomes, record: ProcRecord) {
+    fn reply(
+        &self,
+        reply: Reply,
+        master: Option<Arc<str>>,
+        (job, draft): (&JobLoad, Option<&Draft>),
+        outcomes: Outcomes,
+        record: ProcRecord,
+    ) {
         for called in &outcomes.each {
             let name = job.raw.get_text("schedule").unwrap_or(&called.fun);
             let why = called.outcome.value.text().unwrap_or_default();
@@ -245,7 +260,7 @@ impl Jobs {
                 let load = return_load::for_own(&self.opts.id, job, outcomes, as_jid);
                 self.give(master.as_deref(), job, &load);
                 // The return of the owner's own job goes to the master that the minion has.
-                self.keep(&returns, master, job, load, record);
+                self.keep(&returns, master, (job, draft), load, record);
             }
             Reply::Nobody => drop(record),
         }
@@ -256,7 +271,7 @@ impl Jobs {
         &self,
         returns: &ReturnSender,
         master: Option<Arc<str>>,
-        job: &JobLoad,
+        (job, draft): (&JobLoad, Option<&Draft>),
         outcomes: Outcomes,
         record: ProcRecord,
     ) {
@@ -267,7 +282,15 @@ impl Jobs {
             true => drop(load.remove("ret")),
             false => load.insert("ret", others.join(",")),
         }
-        self.keep(returns, master, job, load, record);
+        self.keep(returns, master, (job, draft), load, record);
+    }
+
+    /// What the receipt of a job says; none if no receipts are made, or nobody gets its return.
+    fn draft(&self, rules: &Rules, job: &JobLoad, outcomes: &Outcomes, start: Time, killed: bool) -> Option<Draft> {
+        let returned = matches!(rules.delivery, Delivery::Spool(_) | Delivery::Own(Reply::Master { .. }));
+        let by = (rules.master.as_deref(), rules.asked.clone());
+        (returned && self.opts.returns.receipts.is_some())
+            .then(|| receipt::draft(job, &outcomes.each, by, &self.runner.sandbox.walls_summary(), start, killed))
     }
 
     /// Gives a return to the returners of this host that the job names, and those of the setting `return`. Returns the
@@ -286,8 +309,15 @@ impl Jobs {
         others.map(str::to_owned).collect()
     }
 
-    fn keep(&self, returns: &ReturnSender, master: Option<Arc<str>>, job: &JobLoad, load: Value, record: ProcRecord) {
-        let kept = returns.keep(job.jid.as_str(), master.clone(), load);
+    fn keep(
+        &self,
+        returns: &ReturnSender,
+        master: Option<Arc<str>>,
+        (job, draft): (&JobLoad, Option<&Draft>),
+        load: Value,
+        record: ProcRecord,
+    ) {
+        let kept = returns.keep(job.jid.as_str(), master.clone(), load, draft);
         drop(record); // before the return is sent, so that no job is shown as running that has returned
         match kept {
             Ok(kept) => returns.deliver(kept),
@@ -334,12 +364,15 @@ impl Jobs {
             warn!(%jid, "the minion ended while this job ran");
             let mut outcomes = self.refused(&job, ENDED_WITHIN);
             outcomes.with_states(&self.runner.runs, jid.as_str(), ENDED_WITHIN);
+            let by = (master.as_deref(), None);
+            let walls = self.runner.sandbox.walls_summary();
+            let draft = receipt::draft(&job, &outcomes.each, by, &walls, Time::now(), true);
             let load = match reply {
                 Noted::Publication => return_load::for_publication(&self.opts.id, &job, outcomes),
                 Noted::Own { as_jid } => return_load::for_own(&self.opts.id, &job, outcomes, as_jid),
                 Noted::Nobody => continue,
             };
-            match returns.keep(jid.as_str(), master, load) {
+            match returns.keep(jid.as_str(), master, load, Some(&draft)) {
                 Ok(kept) => {
                     self.runner.runs.forget(jid.as_str());
                     returns.deliver(kept);

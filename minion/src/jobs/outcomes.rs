@@ -1,8 +1,10 @@
 //! What a job led to, and the fields of its return.
 
+use std::sync::Arc;
+
 use brine_protocol::job::JobLoad;
 use brine_protocol::value::{Value, ValueExt, empty_map, map};
-use brine_sandbox::JobOutcome;
+use brine_sandbox::{JobOutcome, Provenance};
 
 use crate::states::{Runs, STATE_FAILURE, outputter};
 
@@ -15,6 +17,8 @@ pub struct Called {
     pub outcome: JobOutcome,
     /// Whether the function returned; otherwise the value says why it did not.
     pub ran: bool,
+    /// Where the function came from, as it was when the call began.
+    pub(crate) provenance: Option<Arc<Provenance>>,
     /// Whether it ended too early, and the value is what its states came to.
     cut_off: bool,
 }
@@ -24,7 +28,7 @@ impl Called {
     pub(super) fn new(fun: &str, mut outcome: JobOutcome) -> Self {
         let ran = outcome.success;
         judge(&mut outcome);
-        Self { fun: fun.to_owned(), outcome, ran, cut_off: false }
+        Self { fun: fun.to_owned(), outcome, ran, provenance: None, cut_off: false }
     }
 
     /// The outputter that the return asks for. None: whoever shows it decides.

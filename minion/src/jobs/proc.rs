@@ -38,6 +38,11 @@ pub struct ProcDir {
 pub(crate) struct End(watch::Receiver<bool>);
 
 impl End {
+    /// Whether the order was given.
+    pub(crate) fn is_ordered(&self) -> bool {
+        *self.0.borrow()
+    }
+
     /// Waits for the order; for ever, if the job ends without one.
     pub(crate) async fn ordered(mut self) {
         if self.0.wait_for(|ordered| *ordered).await.is_err() {

@@ -1,11 +1,12 @@
 //! Runs the functions of one job in the sandbox.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use brine_protocol::ids::MinionId;
 use brine_protocol::job::{FunCall, JobLoad, split_kwargs};
 use brine_protocol::value::{Value, ValueExt};
-use brine_sandbox::{Function, JobContext, JobOutcome, Param, Rest, Sandbox};
+use brine_sandbox::{Function, JobContext, JobOutcome, Param, Provenance, Rest, Sandbox};
 
 use super::docs;
 use super::functions::Functions;
@@ -63,26 +64,30 @@ impl JobRunner {
         let mut each = Vec::with_capacity(job.calls.len());
         let mut bytes = 0;
         for call in &job.calls {
+            let mut provenance = None;
             let outcome = match bytes > MAX_RETURN_BYTES {
-                false => self.call(&from, call).await,
+                false => self.call(&from, call, &mut provenance).await,
                 true => {
                     failed(&format!("It was not run: those before it returned more than {MAX_RETURN_BYTES} bytes."))
                 }
             };
             bytes += weight(&outcome.value);
-            each.push(Called::new(&call.fun, outcome));
+            let mut called = Called::new(&call.fun, outcome);
+            called.provenance = provenance;
+            each.push(called);
         }
         Outcomes { multi: job.multi, ordered: self.multifunc_ordered, each }
     }
 
-    /// Runs one function.
-    async fn call(&self, from: &Origin<'_>, call: &FunCall) -> JobOutcome {
+    /// Runs one function. Where it comes from is looked up before it runs, since module and policy may change meanwhile.
+    async fn call(&self, from: &Origin<'_>, call: &FunCall, provenance: &mut Option<Arc<Provenance>>) -> JobOutcome {
         // Fetching a module may take long, and so may the functions before this one.
         let trouble = tokio::select! {
             biased;
             () = from.end.clone().ordered() => return killed_before(&call.fun),
             ensured = self.modules.ensure(module_of(&call.fun)) => ensured.err(),
         };
+        *provenance = self.sandbox.provenance(&call.fun, from.master);
         let (args, mut kwargs) = split_kwargs(&call.arg);
         let names = self.positional(&call.fun, args.len());
         let test = asks_for_test(&args, &kwargs, &names).unwrap_or(self.test);
@@ -123,6 +128,10 @@ impl JobRunner {
                 run.await
             }
         };
+        if outcome.sha256.is_some() && outcome.sha256 != provenance.as_ref().map(|known| known.sha256) {
+            // Another version of the module was switched in before the call began.
+            *provenance = self.sandbox.provenance(&call.fun, from.master);
+        }
         self.runs.end(from.jid, &call.fun, &mut outcome).await;
         if let Some(why) = trouble
             && !outcome.success

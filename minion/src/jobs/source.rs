@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 use super::outcomes::Called;
 use super::proc::SALT_CALL;
 use crate::config::MinionOpts;
+use crate::receipts::SignedPublication;
 use crate::returns::ReturnSender;
 
 /// Where a job comes from.
@@ -18,6 +19,8 @@ pub(crate) enum Source {
     Master {
         /// The fingerprint of the master's key.
         master: Arc<str>,
+        /// What the master signed.
+        asked: Arc<SignedPublication>,
         /// Where the return is kept until that master has acknowledged it.
         returns: Arc<ReturnSender>,
     },
@@ -59,6 +62,8 @@ pub(crate) enum Reply {
 pub(super) struct Rules {
     /// The fingerprint of the master that asked; none for a job of this host.
     pub(super) master: Option<Arc<str>>,
+    /// What that master signed; none for a job that no publication asked for.
+    pub(super) asked: Option<Arc<SignedPublication>>,
     /// What is checked first.
     pub(super) checks: Checks,
     /// Whether a blackout refuses the job.
@@ -99,15 +104,19 @@ pub(super) enum Delivery {
 
 impl Source {
     pub(super) fn rules(self) -> Rules {
+        let asked = match &self {
+            Self::Master { asked, .. } => Some(Arc::clone(asked)),
+            _ => None,
+        };
         let (master, checks, recorded, delivery) = match self {
-            Self::Master { master, returns } => (Some(master), Checks::Publication, true, Delivery::Spool(returns)),
+            Self::Master { master, returns, .. } => (Some(master), Checks::Publication, true, Delivery::Spool(returns)),
             Self::Call { report, answer } => (None, Checks::None, true, Delivery::Caller { report, answer }),
             Self::Mine(master) => (Some(master), Checks::None, false, Delivery::Mine),
             Self::Own { master, recorded, reply } => (master, Checks::Bounds, recorded, Delivery::Own(reply)),
         };
         // Salt's `salt-call` works in a blackout too: it is how an owner ends one.
         let blackout = !matches!(delivery, Delivery::Caller { .. });
-        Rules { master, checks, blackout, recorded, delivery }
+        Rules { master, asked, checks, blackout, recorded, delivery }
     }
 }
 

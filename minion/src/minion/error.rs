@@ -6,6 +6,7 @@ use brine_protocol::exit;
 
 use crate::connection::SignInError;
 use crate::pki::PkiError;
+use crate::receipts::ReceiptsError;
 use crate::returns::SpoolError;
 
 /// Why a minion cannot start, or ended.
@@ -17,6 +18,9 @@ pub enum MinionError {
     /// Its spool cannot be used.
     #[error(transparent)]
     Spool(#[from] SpoolError),
+    /// Its receipts cannot be used.
+    #[error(transparent)]
+    Receipts(#[from] ReceiptsError),
     /// Another of its folders cannot be used.
     #[error("the folder {path} cannot be used: {source}")]
     Folder {

@@ -20,7 +20,8 @@ use crate::connection::{Arrival, Channel, Patience, Publications, SignInError};
 use crate::events::Events;
 use crate::jobs::Source;
 use crate::mine::Mine;
-use crate::returns::{ReturnSender, Spool};
+use crate::receipts::Receipts;
+use crate::returns::{ReturnSender, Spool, SpooledReturn};
 use crate::schedule::{Runner, Watchers};
 use crate::startup::Startup;
 
@@ -54,8 +55,15 @@ impl Minion {
         let opts = &base.opts;
         let (spool, left) = Spool::open(&opts.cachedir.join("spool"), opts.returns.limits)?;
         let kept: std::collections::HashSet<String> = left.iter().map(|entry| entry.jid().to_owned()).collect();
-        let returns =
-            ReturnSender::new(spool, left, base.masters.clone(), Arc::clone(&base.events), opts.returns.retry);
+        let receipts = receipts(&channel, &spool, &left)?;
+        let returns = ReturnSender::new(
+            spool,
+            left,
+            base.masters.clone(),
+            Arc::clone(&base.events),
+            opts.returns.retry,
+            receipts,
+        );
         base.jobs.return_unfinished(&returns, |jid| kept.contains(jid));
         base.jobs.tidy_states();
         base.jobs.resume_returners();
@@ -160,10 +168,10 @@ impl Minion {
         loop {
             while background.try_join_next().is_some() {}
             match publications.next().await? {
-                Arrival::Load { load, master } => match JobLoad::parse(&load) {
+                Arrival::Load { load, asked, master } => match JobLoad::parse(&load) {
                     Ok(job) => {
                         let returns = Arc::clone(&self.returns);
-                        let _task = self.base.jobs.submit(Source::Master { master, returns }, job);
+                        let _task = self.base.jobs.submit(Source::Master { master, asked, returns }, job);
                     }
                     Err(e) => warn!("a publication is no job: {e}"),
                 },
@@ -205,6 +213,16 @@ impl Minion {
             ready.send_replace(true);
         }
     }
+}
+
+/// Opens the receipts of this host, and takes up those that the spool has and they lack: of returns that were written when an earlier
+/// run was cut off.
+fn receipts(channel: &Channel, spool: &Spool, left: &[SpooledReturn]) -> Result<Option<Receipts>, MinionError> {
+    let opts = &channel.opts;
+    let Some(max_bytes) = opts.returns.receipts else { return Ok(None) };
+    let receipts = Receipts::open(&opts.cachedir.join("receipts"), max_bytes, &opts.id, &channel.pki)?;
+    receipts.take_up(left.iter().rev().filter_map(|entry| spool.read(entry)));
+    Ok(Some(receipts))
 }
 
 /// Sends returns after the first sign-in.

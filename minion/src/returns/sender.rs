@@ -18,6 +18,7 @@ use super::spool::{Spool, SpoolError, SpooledReturn, Unsynced};
 use super::unspooled::Unspooled;
 use crate::connection::{ChannelError, Masters};
 use crate::events::Events;
+use crate::receipts::{Draft, Receipts};
 
 /// Returns under way at once: enough that the master commits many at a time, few enough not to storm a master that comes back.
 const SENDERS: usize = 8;
@@ -43,6 +44,7 @@ pub struct ReturnSender {
     empty: Notify,
     retry: (Duration, Duration),
     unspooled: Arc<Unspooled>,
+    receipts: Option<Arc<Receipts>>,
     /// Takes the returns that were written and are to be synced.
     unsynced: mpsc::UnboundedSender<Unsynced>,
 }
@@ -74,13 +76,14 @@ struct Pending {
 
 impl ReturnSender {
     /// Takes over an opened spool with the returns that an earlier run left. `retry` is the first and the usual longest wait
-    /// (`return_retry_timer`, `return_retry_timer_max`).
+    /// (`return_retry_timer`, `return_retry_timer_max`). Without `receipts`, none are made.
     pub fn new(
         spool: Spool,
         left: Vec<SpooledReturn>,
         masters: Masters,
         events: Arc<Events>,
         retry: (Duration, Duration),
+        receipts: Option<Receipts>,
     ) -> Arc<Self> {
         if !left.is_empty() {
             info!("{} returns of earlier jobs wait to be sent", left.len());
@@ -91,7 +94,8 @@ impl ReturnSender {
             .map(|entry| Pending { entry, load: None, failures: 0, not_before: now, since: SystemTime::now() })
             .collect();
         let spool = Arc::new(spool);
-        let unsynced = start_syncing(Arc::clone(&spool));
+        let receipts = receipts.map(Arc::new);
+        let unsynced = start_syncing(Arc::clone(&spool), receipts.clone());
         let unspooled = Unspooled::new(masters.clone(), events);
         Arc::new(Self {
             spool,
@@ -102,6 +106,7 @@ impl ReturnSender {
             empty: Notify::new(),
             retry,
             unspooled,
+            receipts,
         })
     }
 
@@ -120,8 +125,24 @@ impl ReturnSender {
     ///
     /// # Errors
     /// When the return cannot be written; the load comes back.
-    pub fn keep(&self, jid: &str, master: Option<Arc<str>>, mut load: Value) -> Result<Kept, (SpoolError, Value)> {
-        match self.spool.put(jid, master, &mut load) {
+    pub(crate) fn keep(
+        &self,
+        jid: &str,
+        master: Option<Arc<str>>,
+        mut load: Value,
+        draft: Option<&Draft>,
+    ) -> Result<Kept, (SpoolError, Value)> {
+        let put = match self.receipts.as_ref().zip(draft) {
+            None => self.spool.put(jid, master, &mut load, |_| ()),
+            Some((receipts, draft)) => {
+                let mut writing = receipts.begin();
+                let put = self.spool.put(jid, master, &mut load, |load| writing.seal(draft, load));
+                // A return that the spool did not take is sent as it is, with its receipt.
+                writing.commit();
+                put
+            }
+        };
+        match put {
             Ok((entry, unsynced)) => {
                 // The spool bounds this queue. Sending fails only while the process ends, which closes the files as well.
                 let _ = self.unsynced.send(unsynced);
@@ -145,8 +166,19 @@ impl ReturnSender {
     /// Sends a return of this size without spooling it: a refusal, or a return that could not be written to the disk.
     /// It goes to the master with this fingerprint, or else to the minion's present master. If memory has no room
     /// either, the master gets an event that a job has no answer.
-    pub fn send_unspooled(&self, master: Option<Arc<str>>, load: Value, bytes: usize) {
+    pub(crate) fn send_unspooled(&self, master: Option<Arc<str>>, load: Value, bytes: usize) {
         self.unspooled.send(master, as_sent(load), bytes);
+    }
+
+    /// Sends a refusal, as [`ReturnSender::send_unspooled`], with a receipt.
+    pub(crate) fn send_refusal(&self, master: Option<Arc<str>>, mut load: Value, bytes: usize, draft: Option<&Draft>) {
+        if let Some((receipts, draft)) = self.receipts.as_ref().zip(draft) {
+            let mut writing = receipts.begin();
+            writing.seal(draft, &mut load);
+            writing.commit();
+        }
+        let added = load.get_text("receipt").map_or(0, str::len);
+        self.send_unspooled(master, load, bytes + added);
     }
 
     /// Tries all returns now, because the minion has just signed in at its master.
@@ -313,12 +345,15 @@ fn as_sent(mut load: Value) -> Value {
 }
 
 /// Starts the thread that syncs returns one after the other, except those that are acknowledged and gone before their turn.
-fn start_syncing(spool: Arc<Spool>) -> mpsc::UnboundedSender<Unsynced> {
+fn start_syncing(spool: Arc<Spool>, receipts: Option<Arc<Receipts>>) -> mpsc::UnboundedSender<Unsynced> {
     let (sender, mut unsynced) = mpsc::unbounded_channel::<Unsynced>();
     tokio::task::spawn_blocking(move || {
         while let Some(next) = unsynced.blocking_recv() {
             std::thread::sleep(SYNC_AFTER.saturating_sub(next.age()));
             next.sync(&spool);
+            if let Some(receipts) = &receipts {
+                receipts.sync_now_and_then();
+            }
         }
     });
     sender

@@ -150,7 +150,8 @@ impl Spool {
     /// Writes a return for the master with this fingerprint; none for the master that the minion has. When this returns, the return
     /// survives the end of this process, and once it is synced, the end of the machine.
     ///
-    /// `load` itself is shortened when it does not fit, so that the minion sends what it kept.
+    /// `load` itself is shortened when it does not fit, so that the minion sends what it kept. `seal` is called when nothing else in it
+    /// changes, and again after it was shortened.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -159,13 +160,16 @@ impl Spool {
         jid: &str,
         master: Option<Arc<str>>,
         load: &mut Value,
+        mut seal: impl FnMut(&mut Value),
     ) -> Result<(SpooledReturn, Unsynced), SpoolError> {
+        seal(load);
         let mut bytes = encode(master.as_deref(), load);
         let name = {
             let mut held = self.held();
             if held.bytes + bytes.len() as u64 > self.limits.max_bytes {
                 warn!(jid, bytes = bytes.len(), "the spool of returns is full; the return is kept without its content");
                 shorten(load, bytes.len());
+                seal(load);
                 bytes = encode(master.as_deref(), load);
             }
             let name = format!("{:020}-{jid}", held.next);
@@ -309,7 +313,7 @@ mod tests {
         let (spool, found) = Spool::open(&path, ROOM).unwrap();
         assert!(found.is_empty());
         for text in ["one", "two", "three"] {
-            spool.put(JID, None, &mut load(text)).unwrap();
+            spool.put(JID, None, &mut load(text), |_| ()).unwrap();
         }
         drop(spool);
         let (spool, found) = Spool::open(&path, ROOM).unwrap();
@@ -317,7 +321,7 @@ mod tests {
             found.iter().map(|e| spool.read(e).unwrap().get_text("return").unwrap().to_owned()).collect();
         assert_eq!(texts, ["one", "two", "three"]);
         assert_eq!(found[0].jid(), JID);
-        let (fourth, _) = spool.put(JID, None, &mut load("four")).unwrap();
+        let (fourth, _) = spool.put(JID, None, &mut load("four"), |_| ()).unwrap();
         assert!(fourth > found[2]);
         for entry in found.iter().chain([&fourth]) {
             spool.remove(entry);
@@ -338,7 +342,7 @@ mod tests {
         let (spool, found) = Spool::open(&dir, ROOM).unwrap();
         assert_eq!(found.iter().map(SpooledReturn::master).collect::<Vec<_>>(), [None]);
         let mut new = load("new");
-        let (entry, _) = spool.put(JID, Some("aa:bb".into()), &mut new).unwrap();
+        let (entry, _) = spool.put(JID, Some("aa:bb".into()), &mut new, |_| ()).unwrap();
         assert_eq!((entry.master(), &new), (Some("aa:bb"), &load("new")));
         drop(spool);
         let (spool, found) = Spool::open(&dir, ROOM).unwrap();
@@ -352,7 +356,7 @@ mod tests {
         let (_folder, dir) = folder();
         let path = dir.join("spool");
         let (spool, _) = Spool::open(&path, ROOM).unwrap();
-        let (entry, _) = spool.put(JID, None, &mut load("x")).unwrap();
+        let (entry, _) = spool.put(JID, None, &mut load("x"), |_| ()).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
         assert_eq!(fs::metadata(path.join(&entry.name)).unwrap().permissions().mode() & 0o777, 0o600);
     }
@@ -372,14 +376,14 @@ mod tests {
         assert_eq!(found.len(), 1);
         assert_eq!(spool.read(&found[0]).unwrap().get_text("return"), Some("whole"));
         assert!(dir.join("notes").exists());
-        assert!(spool.put(JID, None, &mut load("next")).unwrap().0.name.starts_with(&format!("{:020}", 8)));
+        assert!(spool.put(JID, None, &mut load("next"), |_| ()).unwrap().0.name.starts_with(&format!("{:020}", 8)));
     }
 
     #[test]
     fn a_broken_file_is_removed_when_it_is_read() {
         let (_folder, dir) = folder();
         let (spool, _) = Spool::open(&dir, ROOM).unwrap();
-        let (entry, _) = spool.put(JID, None, &mut load("x")).unwrap();
+        let (entry, _) = spool.put(JID, None, &mut load("x"), |_| ()).unwrap();
         fs::write(dir.join(&entry.name), b"\xc1garbage").unwrap();
         assert!(spool.read(&entry).is_none());
         assert_eq!(spool.held_now(), (0, 0));
@@ -390,8 +394,8 @@ mod tests {
     fn only_what_is_still_there_is_synced() {
         let (_folder, dir) = folder();
         let (spool, _) = Spool::open(&dir, ROOM).unwrap();
-        let (kept, kept_file) = spool.put(JID, None, &mut load("kept")).unwrap();
-        let (gone, gone_file) = spool.put(JID, None, &mut load("gone")).unwrap();
+        let (kept, kept_file) = spool.put(JID, None, &mut load("kept"), |_| ()).unwrap();
+        let (gone, gone_file) = spool.put(JID, None, &mut load("gone"), |_| ()).unwrap();
         spool.remove(&gone);
         assert_eq!(spool.held().unsynced, HashSet::from([kept.name.clone()]));
         gone_file.sync(&spool);
@@ -405,9 +409,9 @@ mod tests {
         let (_folder, dir) = folder();
         let (spool, _) = Spool::open(&dir, SpoolLimits { max_bytes: 20_000, max_count: 3 }).unwrap();
         assert!(spool.has_room(0) && spool.has_room(2) && !spool.has_room(3));
-        spool.put(JID, None, &mut load(&"x".repeat(15_000))).unwrap();
+        spool.put(JID, None, &mut load(&"x".repeat(15_000)), |_| ()).unwrap();
         let mut big = load(&"y".repeat(15_000));
-        spool.put(JID, None, &mut big).unwrap();
+        spool.put(JID, None, &mut big, |_| ()).unwrap();
         assert!(big.get_text("return").unwrap().contains("did not fit"));
         assert_eq!(big.get_i64("retcode"), Some(1));
         assert!(!spool.has_room(1));

@@ -3,6 +3,7 @@
 
 mod diff;
 mod findings;
+mod provenance;
 mod summary;
 mod updates;
 
@@ -17,6 +18,8 @@ use rmpv::Value;
 use crate::policy::{Capability, Policy, always};
 use crate::signature::KeyId;
 use crate::store::{Entry, LeftOut, Store, Synced};
+pub use provenance::Provenance;
+pub(crate) use provenance::Remembered;
 pub(crate) use summary::of as summary;
 pub(crate) use updates::{approved, approved_in_advance, rolled_back};
 

@@ -100,6 +100,7 @@ struct Inner {
     /// Locked while a module of that name is prepared and switched in, so that the checks still hold at the switch.
     installing: OneEach,
     late: Late,
+    provenance: report::Remembered,
     /// Locked only for the switch, so that checks over all modules still hold then.
     switching: Mutex<()>,
     installs: Semaphore,
@@ -186,6 +187,7 @@ impl Sandbox {
             record,
             installing: OneEach::default(),
             late: Late::default(),
+            provenance: report::Remembered::default(),
             switching: Mutex::default(),
             installs: Semaphore::new(MAX_INSTALLS),
             reloading: Mutex::default(),
@@ -300,6 +302,12 @@ impl Sandbox {
     /// Returns one module's description.
     pub fn describe(&self, name: &str) -> Option<Arc<Module>> {
         self.inner.store.get(name).map(|entry| Arc::clone(&entry.module))
+    }
+
+    /// Returns what a receipt says of the module of a function in jobs of this master (None: of this host); none if there is no such
+    /// module.
+    pub fn provenance(&self, function: &str, master: Option<&str>) -> Option<Arc<crate::Provenance>> {
+        self.inner.provenance.of(&self.inner.store, function, master)
     }
 
     /// Returns the content of a module's `NAME.wasm.minisig`.

@@ -27,6 +27,7 @@ fn job(jid_text: &str, started_ms: i64, minions: &[&str]) -> StoredJob {
 
 fn ret(jid_text: &str, minion: &str, at_ms: i64) -> NewReturn {
     NewReturn {
+        receipt: None,
         jid: jid(jid_text),
         minion: id(minion),
         fun: "test.ping".to_owned(),
@@ -185,7 +186,7 @@ async fn version_1_is_brought_up_to_date() {
     store.add_return(ret(A, "a", 1_000)).await.unwrap();
     store.close().await;
     let connection = Connection::open(&path).unwrap();
-    connection.execute_batch("drop table outbox; drop index jobs_by_fun; pragma user_version = 1;").unwrap();
+    connection.execute_batch("drop table outbox; drop index jobs_by_fun; drop table receipts; drop table receipt_chains; pragma user_version = 1;").unwrap();
     drop(connection);
     let store = JobStore::open(&path).unwrap();
     assert_eq!(store.returns(&jid(A)).await.unwrap().len(), 1);

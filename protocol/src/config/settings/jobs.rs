@@ -62,6 +62,11 @@ settings! { AREA = "Jobs, returns and events";
     // What a minion collects in a day of a job every nine seconds.
     /// Number of returns that wait for the master.
     SPOOL_MAX_COUNT: usize = integer("spool_max_count", minion("10000"), "returns", ANY);
+    /// Sign a receipt for each job, keep it under `cachedir/receipts`, and send it with the return.
+    RECEIPTS: bool = flag("receipts", minion("true"));
+    // About 50,000 receipts with the publications that asked.
+    /// Size of the receipts that are kept on this host. Beyond it the oldest are removed.
+    RECEIPTS_MAX_BYTES: u64 = integer("receipts_max_bytes", minion("67108864"), "bytes", 1_048_576..=1_099_511_627_776);
     /// Time between the `minion_ping` events that a minion sends; 0 sends none.
     PING_INTERVAL: Duration = minutes("ping_interval", minion("0"), MINUTES);
     /// Send the event `minion_start` besides `salt/minion/ID/start`.

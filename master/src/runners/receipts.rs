@@ -1,0 +1,174 @@
+//! `receipts.*`: the receipts that came with returns.
+
+use std::collections::BTreeMap;
+
+use brine_protocol::ids::{Jid, MinionId};
+use brine_protocol::job::ReturnLoad;
+use brine_protocol::value::{Value, ValueExt, map};
+use brine_receipts::{Chain, Evidence, Odd, SignedReceipt, Vouched};
+
+use super::function::{Failure, Function, Outcome, Run, functions};
+use crate::jobs::{PAGE, StoredReceipt};
+use crate::returns::receipt_holds;
+
+/// Bound on the lines of an export, and on what is odd of one minion, so that the reply stays an event of reasonable size.
+const LINES_MAX: usize = 10_000;
+
+/// The functions of this module.
+pub(super) const FUNCTIONS: &[Function] = functions! {
+    /// Returns receipts as lines of JSON that salt-receipt verify reads, of one job or of one minion, the oldest first.
+    "receipts.export(jid=None, minion=None)" => export,
+    /// Returns what the receipts of a job say, by minion.
+    "receipts.show(jid)" => show,
+    /// Verifies the receipts of one minion or of all: signatures, keys, returns and chains. Returns their number and what is odd.
+    "receipts.verify(minion=None)" => verify,
+};
+
+fn jid_of(run: &Run) -> Result<Option<Jid>, Failure> {
+    let Some(text) = run.find_text("jid") else { return Ok(None) };
+    Jid::try_from(text.as_str()).map(Some).map_err(|_| run.wrong("jid must be the id of a job"))
+}
+
+fn minion_of(run: &Run) -> Result<Option<MinionId>, Failure> {
+    let Some(text) = run.find_text("minion") else { return Ok(None) };
+    MinionId::try_from(text.as_str()).map(Some).map_err(|_| run.wrong("minion must be the id of a minion"))
+}
+
+async fn show(run: Run) -> Outcome {
+    let jid = jid_of(&run)?.ok_or("jid must be the id of a job")?;
+    let stored = run.parts.jobs.local().receipts_of(&jid).await.map_err(|e| e.to_string())?;
+    let mut shown = Vec::new();
+    for one in stored {
+        let mut fields = match SignedReceipt::from_compact(&one.compact) {
+            Ok(signed) => fields(&signed),
+            Err(why) => map([("error", why.to_string())]),
+        };
+        if let Some(odd) = &one.odd {
+            fields.insert("odd", odd.as_str());
+        }
+        shown.push((Value::from(one.minion), fields));
+    }
+    Ok(Value::Map(shown))
+}
+
+/// The fields of a receipt as its JSON has them.
+fn fields(signed: &SignedReceipt) -> Value {
+    let json: serde_json::Value = serde_json::from_slice(&signed.receipt().to_json()).unwrap_or_default();
+    let mut fields = to_value(&json["predicate"]);
+    fields.insert("hash", signed.hash().to_string());
+    fields
+}
+
+fn to_value(json: &serde_json::Value) -> Value {
+    match json {
+        serde_json::Value::Null => Value::Nil,
+        serde_json::Value::Bool(truth) => Value::from(*truth),
+        serde_json::Value::Number(number) => number.as_i64().map_or_else(
+            || number.as_u64().map_or_else(|| Value::from(number.as_f64().unwrap_or_default()), Value::from),
+            Value::from,
+        ),
+        serde_json::Value::String(text) => Value::from(text.as_str()),
+        serde_json::Value::Array(items) => Value::Array(items.iter().map(to_value).collect()),
+        serde_json::Value::Object(entries) => {
+            Value::Map(entries.iter().map(|(name, value)| (Value::from(name.as_str()), to_value(value))).collect())
+        }
+    }
+}
+
+async fn export(run: Run) -> Outcome {
+    let (jid, minion) = (jid_of(&run)?, minion_of(&run)?);
+    let store = run.parts.jobs.local();
+    let mut lines = Vec::new();
+    let mut add = |stored: &[StoredReceipt]| {
+        for one in stored.iter().filter(|one| minion.as_ref().is_none_or(|minion| one.minion == minion.as_str())) {
+            if let Ok(receipt) = SignedReceipt::from_compact(&one.compact) {
+                let vouched = Vouched { receipt, vouch: one.vouch.clone() };
+                lines.push(Value::from(Evidence { vouched, minion_key: one.pem.clone() }.to_line()));
+            }
+        }
+        lines.len()
+    };
+    if let Some(jid) = &jid {
+        add(&store.receipts_of(jid).await.map_err(|e| e.to_string())?);
+        return Ok(Value::Array(lines));
+    }
+    let mut row = i64::MIN;
+    loop {
+        let page = store.receipts_after(minion.as_ref(), row).await.map_err(|e| e.to_string())?;
+        let sum = add(&page);
+        if sum > LINES_MAX {
+            return Err(format!("there are more than {LINES_MAX} receipts; name a minion or a job").into());
+        }
+        match page.last() {
+            Some(last) if page.len() == PAGE as usize => row = last.row,
+            _ => return Ok(Value::Array(lines)),
+        }
+    }
+}
+
+/// What is found about one minion.
+#[derive(Default)]
+struct Verified {
+    receipts: u64,
+    odd: Vec<String>,
+    chains: BTreeMap<([u8; 32], Option<[u8; 32]>), Chain>,
+}
+
+async fn verify(run: Run) -> Outcome {
+    let minion = minion_of(&run)?;
+    let store = run.parts.jobs.local();
+    let mut found: BTreeMap<String, Verified> = BTreeMap::new();
+    let mut row = i64::MIN;
+    loop {
+        let page = store.receipts_after(minion.as_ref(), row).await.map_err(|e| e.to_string())?;
+        for one in &page {
+            let of = found.entry(one.minion.clone()).or_default();
+            of.receipts += 1;
+            let ret = match (Jid::try_from(one.jid.as_str()), MinionId::try_from(one.minion.as_str())) {
+                (Ok(jid), Ok(id)) => store.one_return(&jid, &id).await.map_err(|e| e.to_string())?,
+                _ => None,
+            };
+            let loads = ret.map(|ret| (ret.load(), &one.minion));
+            if let Err(why) = judge(one, loads.map(|(load, _)| load), &mut of.chains)
+                && of.odd.len() < LINES_MAX
+            {
+                of.odd.push(format!("{}: {why}", one.jid));
+            }
+        }
+        match page.last() {
+            Some(last) if page.len() == PAGE as usize => row = last.row,
+            _ => break,
+        }
+    }
+    Ok(map(found.into_iter().map(|(minion, mut of)| {
+        for odd in of.chains.values().flat_map(Chain::odd) {
+            of.odd.push(match odd {
+                Odd::Gap(first, last) => format!("receipts {first} to {last} are missing"),
+                Odd::Fork(number) => format!("receipt {number} does not follow from the others: a fork"),
+            });
+        }
+        let odd = of.odd.into_iter().take(LINES_MAX).map(Value::from).collect();
+        (minion, map([("receipts", Value::from(of.receipts)), ("odd", Value::Array(odd))]))
+    })))
+}
+
+/// Verifies one receipt with its return, and adds it to its chain.
+fn judge(
+    one: &StoredReceipt,
+    load: Option<Value>,
+    chains: &mut BTreeMap<([u8; 32], Option<[u8; 32]>), Chain>,
+) -> Result<(), String> {
+    let signed = SignedReceipt::from_compact(&one.compact).map_err(|why| why.to_string())?;
+    let vouched = Vouched { receipt: signed, vouch: one.vouch.clone() };
+    let rsa = brine_protocol::keys::PublicKey::from_pem(&one.pem).map_err(|why| why.to_string())?;
+    vouched.check(&rsa).map_err(|why| why.to_string())?;
+    let (signed, receipt) = (&vouched.receipt, vouched.receipt.receipt());
+    let chain = chains.entry((*signed.key(), receipt.master.map(|master| master.0))).or_default();
+    chain.add(receipt, signed.hash());
+    let id = MinionId::try_from(one.minion.as_str()).map_err(|why| why.to_string())?;
+    let ret = load.map(|load| ReturnLoad::parse(load, &id));
+    if ret.is_some_and(|ret| !receipt_holds(&ret, receipt.returned, receipt.retcode)) {
+        return Err("it is of another return than the one that is stored".to_owned());
+    }
+    Ok(())
+}

@@ -1,0 +1,78 @@
+//! What a job's receipt says.
+
+use std::sync::Arc;
+
+use brine_protocol::job::JobLoad;
+use brine_protocol::value::{Value, ValueExt};
+use brine_receipts::{Call, Digest, Module, Outcome, Time, Usage};
+
+use super::outcomes::Called;
+use crate::receipts::{Draft, SignedPublication, hash};
+
+/// Characters of a name; only a hostile one is longer.
+const NAME_MAX: usize = 128;
+/// Upper bound on the signers and walls that are named.
+const LIST_MAX: usize = 16;
+/// Upper bound on the functions that are named, as on those that run.
+const CALLS_MAX: usize = 256;
+
+/// Of a job that ended now. `walls` is as the grain `sandbox` has them.
+pub(super) fn draft(
+    job: &JobLoad,
+    each: &[Called],
+    (master, publication): (Option<&str>, Option<Arc<SignedPublication>>),
+    walls: &Value,
+    start: Time,
+    killed: bool,
+) -> Draft {
+    let outcome = match () {
+        () if killed => Outcome::Killed,
+        () if each.iter().all(|called| !called.ran && called.outcome.usage.is_none()) => Outcome::Refused,
+        () => Outcome::Ran,
+    };
+    Draft {
+        master: master.and_then(|master| master.parse().ok()),
+        publication,
+        jid: job.jid.to_string(),
+        arguments: job.raw.get("arg").map_or_else(|| hash(&Value::Nil), hash),
+        calls: each.iter().take(CALLS_MAX).map(call).collect(),
+        policy: each.iter().find_map(|called| Some(Digest(called.provenance.as_ref()?.policy))),
+        walls: names(walls),
+        start,
+        end: Time::now(),
+        outcome,
+    }
+}
+
+fn cut(text: &str) -> String {
+    text.chars().take(NAME_MAX).collect()
+}
+
+fn call(called: &Called) -> Call {
+    let module = called.provenance.as_ref().map(|from| Module {
+        name: cut(super::module_of(&called.fun)),
+        sha256: from.sha256.to_string().parse().unwrap_or(Digest([0; 32])),
+        version: from.version.as_deref().map(cut),
+        signers: from.signers.iter().take(LIST_MAX).map(|signer| cut(signer)).collect(),
+        grants: Digest(from.grants),
+    });
+    let usage = called.outcome.usage.as_ref().map(|used| Usage {
+        wall_us: used.wall_us,
+        cpu_us: used.cpu_us,
+        memory_peak: used.memory_peak,
+        host_calls: used.host_calls,
+        bytes_in: used.bytes_in,
+        bytes_out: used.bytes_out,
+    });
+    Call { function: cut(&called.fun), retcode: called.outcome.retcode, module, usage }
+}
+
+/// The walls that hold, with the version of landlock.
+fn names(walls: &Value) -> Vec<String> {
+    let held = walls.get("walls").and_then(|walls| walls.entries()).unwrap_or_default();
+    let held = held.iter().filter(|(_, value)| value.truthy()).filter_map(|(name, value)| {
+        let name = name.text()?;
+        Some(value.as_u64().map_or_else(|| name.to_owned(), |version| format!("{name} {version}")))
+    });
+    held.take(LIST_MAX).collect()
+}

@@ -1,0 +1,81 @@
+//! What a job's receipt says, before it has its number.
+
+use std::sync::Arc;
+
+use brine_protocol::job::worst_retcode;
+use brine_protocol::msgpack;
+use brine_protocol::publication::Sealed;
+use brine_protocol::value::{Value, ValueExt};
+use brine_receipts::{Asked, Call, Digest, Fingerprint, Head, Outcome, Receipt, Time};
+use serde_bytes::ByteBuf;
+
+/// Upper bound on a publication that is kept beside its receipt: the jobs of every day, not those with files in their arguments.
+const MAX_KEPT: usize = 16 * 1024;
+
+/// A publication as its master signed it.
+#[derive(Debug)]
+pub struct SignedPublication {
+    hash: Digest,
+    asked: Option<Asked>,
+}
+
+impl SignedPublication {
+    /// Of a publication that was verified.
+    pub fn of(sealed: &Sealed) -> Self {
+        let blob = sealed.blob();
+        let asked = sealed.signature().map(|(alg, signature)| Asked {
+            algorithm: alg.as_str().to_owned(),
+            signature: signature.to_vec(),
+            blob: (blob.len() <= MAX_KEPT).then(|| ByteBuf::from(blob)),
+        });
+        Self { hash: Digest::of(blob), asked }
+    }
+}
+
+/// What is known of a job when it has ended.
+pub(crate) struct Draft {
+    pub(crate) master: Option<Fingerprint>,
+    pub(crate) publication: Option<Arc<SignedPublication>>,
+    pub(crate) jid: String,
+    pub(crate) arguments: Digest,
+    pub(crate) calls: Vec<Call>,
+    pub(crate) policy: Option<Digest>,
+    pub(crate) walls: Vec<String>,
+    pub(crate) start: Time,
+    pub(crate) end: Time,
+    pub(crate) outcome: Outcome,
+}
+
+impl Draft {
+    /// The receipt after `last`, of the job with this return.
+    pub(super) fn receipt(&self, minion: &str, minion_key: Fingerprint, last: Option<Head>, load: &Value) -> Receipt {
+        Receipt {
+            version: Receipt::VERSION,
+            number: last.map_or(1, |head| head.number + 1),
+            previous: last.map(|head| head.hash),
+            minion: minion.to_owned(),
+            minion_key,
+            master: self.master,
+            publication: self.publication.as_ref().map(|publication| publication.hash),
+            jid: self.jid.clone(),
+            arguments: self.arguments,
+            calls: self.calls.clone(),
+            policy: self.policy,
+            walls: self.walls.clone(),
+            start: self.start,
+            end: self.end,
+            retcode: worst_retcode(load),
+            outcome: self.outcome,
+            returned: load.get("return").map_or_else(|| hash(&Value::Nil), hash),
+        }
+    }
+
+    pub(super) fn asked(&self) -> Option<Asked> {
+        self.publication.as_ref()?.asked.clone()
+    }
+}
+
+/// The hash of a value as receipts have it.
+pub(crate) fn hash(value: &Value) -> Digest {
+    Digest::of(&msgpack::encode_network(value))
+}

@@ -1,0 +1,81 @@
+//! A receipt as the host keeps it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Digest, Fingerprint, ReceiptError};
+
+/// Upper bound on the bytes of a record: a receipt and a publication.
+const MAX_RECORD: usize = 1 << 20;
+
+/// The end of a chain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Head {
+    /// Whose chain: of the master with this fingerprint, or of the host's own jobs.
+    pub master: Option<Fingerprint>,
+    /// The number of the last receipt.
+    pub number: u64,
+    /// Its hash.
+    pub hash: Digest,
+}
+
+/// The publication that asked, as its master signed it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asked {
+    /// The name of the algorithm of the master's signature, such as `PKCS1v15-SHA224`.
+    pub algorithm: String,
+    /// The signature.
+    #[serde(with = "serde_bytes")]
+    pub signature: Vec<u8>,
+    /// What it is over: the encrypted part of the publication. None if it was too large to keep.
+    pub blob: Option<serde_bytes::ByteBuf>,
+}
+
+/// One entry of a host's file of receipts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Record {
+    /// The ends of all chains, at the begin of a file, since earlier files may be gone.
+    Heads {
+        /// The public half of the key of receipts.
+        key: Digest,
+        /// The ends.
+        heads: Vec<Head>,
+    },
+    /// A receipt.
+    Receipt {
+        /// In the compact encoding.
+        #[serde(with = "serde_bytes")]
+        compact: Vec<u8>,
+        /// Who asked; none for a job of the host's own.
+        asked: Option<Asked>,
+    },
+}
+
+impl Record {
+    /// The bytes of an entry: its length and the begin of its hash, four bytes each, then its content.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let content = rmp_serde::to_vec(self).unwrap_or_default();
+        let mut out = Vec::with_capacity(content.len() + 8);
+        out.extend_from_slice(&u32::try_from(content.len()).unwrap_or(u32::MAX).to_be_bytes());
+        out.extend_from_slice(&Digest::of(&content).0[..4]);
+        out.extend_from_slice(&content);
+        out
+    }
+
+    /// Reads the entry at the begin of these bytes, and returns it with its size. None at the end, and where a crash left an entry torn.
+    ///
+    /// # Errors
+    /// When the entry is whole and no record.
+    pub fn read(bytes: &[u8]) -> Result<Option<(Self, usize)>, ReceiptError> {
+        let Some((head, rest)) = bytes.split_at_checked(8) else { return Ok(None) };
+        let length = u32::from_be_bytes([head[0], head[1], head[2], head[3]]) as usize;
+        if length == 0 || length > MAX_RECORD {
+            return Ok(None);
+        }
+        let Some(content) = rest.get(..length) else { return Ok(None) };
+        if Digest::of(content).0[..4] != head[4..] {
+            return Ok(None);
+        }
+        let record = rmp_serde::from_slice(content).map_err(|_| ReceiptError::Malformed("a record does not decode"))?;
+        Ok(Some((record, length + 8)))
+    }
+}

@@ -1,0 +1,216 @@
+use std::sync::LazyLock;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use brine_protocol::keys::PrivateKey;
+use proptest::prelude::*;
+
+use super::*;
+
+static RSA: LazyLock<PrivateKey> = LazyLock::new(|| PrivateKey::generate(1024).unwrap());
+static OTHER: LazyLock<PrivateKey> = LazyLock::new(|| PrivateKey::generate(1024).unwrap());
+/// The seed 00 01 02 … 1f.
+const PEM: &str = "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f\n-----END PRIVATE KEY-----\n";
+
+fn key() -> SigningKey {
+    SigningKey::from_pem(PEM).unwrap()
+}
+
+fn receipt(number: u64, previous: Option<Digest>) -> Receipt {
+    let of = |text: &str| Digest::of(text.as_bytes());
+    Receipt {
+        version: Receipt::VERSION,
+        number,
+        previous,
+        minion: "m1".to_owned(),
+        minion_key: RSA.public().fingerprint().parse().unwrap(),
+        master: Some(Fingerprint(of("master").0)),
+        publication: Some(of("publication")),
+        jid: "20261120134740245008".to_owned(),
+        arguments: of("arguments"),
+        calls: vec![Call {
+            function: "test.ping".to_owned(),
+            retcode: 0,
+            module: Some(Module {
+                name: "test".to_owned(),
+                sha256: of("module"),
+                version: Some("0.1.0".to_owned()),
+                signers: vec!["RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3".to_owned()],
+                grants: of("grants"),
+            }),
+            usage: Some(Usage {
+                wall_us: 1200,
+                cpu_us: 900,
+                memory_peak: 1_179_648,
+                host_calls: 3,
+                bytes_in: 120,
+                bytes_out: 64,
+            }),
+        }],
+        policy: Some(of("policy")),
+        walls: ["user", "no_new_privs", "hidden", "seccomp", "landlock 6", "cgroup"].map(str::to_owned).to_vec(),
+        start: Time(1_763_646_460_245_008_000),
+        end: Time(1_763_646_460_249_000_001),
+        retcode: 0,
+        outcome: Outcome::Ran,
+        returned: of("returned"),
+    }
+}
+
+fn vouched(signed: SignedReceipt) -> Vouched {
+    let vouch = Vouched::vouch("m1", signed.key(), &*RSA).unwrap();
+    Vouched { receipt: signed, vouch }
+}
+
+/// With a fixed fingerprint, so that the bytes are always the same.
+fn fixed() -> SignedReceipt {
+    key().sign(Receipt { minion_key: Fingerprint([7; 32]), ..receipt(2, Some(Digest([9; 32]))) })
+}
+
+#[test]
+fn the_bytes_are_stable() {
+    let signed = fixed();
+    let json = String::from_utf8(signed.receipt().to_json()).unwrap();
+    assert!(json.starts_with(
+        r#"{"_type":"https://in-toto.io/Statement/v1","subject":[{"name":"return/20261120134740245008/m1","digest":{"sha256":""#
+    ));
+    assert!(
+        json.contains(r#""predicateType":"urn:brine:receipt:1","predicate":{"version":1,"number":2,"previous":"0909"#)
+    );
+    assert!(
+        json.contains(r#""start":"2025-11-20T13:47:40.245008000Z","end":"2025-11-20T13:47:40.249000001Z""#),
+        "{json}"
+    );
+    assert_eq!(signed.hash().to_string(), HASH, "{json}");
+    assert_eq!(Digest::of(&signed.to_compact()).to_string(), COMPACT);
+    assert_eq!(hex::encode(signed.key()), "03a107bff3ce10be1d70dd18e74bc09967e4d6309ba50d5f1ddc8664125531b8");
+}
+
+const HASH: &str = "cea2193e388a51ce079f2c5eb4bc5dcd054e4b36c58fd65c936250ae76f479fe";
+const COMPACT: &str = "cc085fefaed15b7855c384f79490eedf4c9c97daead4a49db3e4bced986d32b9";
+
+#[test]
+fn one_job_takes_less_than_a_kibibyte() {
+    let compact = fixed().to_compact();
+    assert!(compact.len() < 800, "{} bytes", compact.len());
+}
+
+#[test]
+fn all_encodings_lead_back_to_the_receipt() {
+    let signed = key().sign(receipt(1, None));
+    assert_eq!(Receipt::from_json(&signed.receipt().to_json()).as_ref(), Ok(signed.receipt()));
+    assert_eq!(SignedReceipt::from_compact(&signed.to_compact()).as_ref(), Ok(&signed));
+    let whole = vouched(signed);
+    assert_eq!(Vouched::from_text(&whole.to_text()).as_ref(), Ok(&whole));
+    assert_eq!(whole.check(RSA.public()), Ok(()));
+    let line = Evidence { vouched: whole.clone(), minion_key: RSA.public().to_pem() }.to_line();
+    assert_eq!(Evidence::verify(&line).unwrap().receipt, whole.receipt);
+}
+
+#[test]
+fn a_made_key_is_read_again() {
+    let pem = SigningKey::generate().unwrap();
+    assert_eq!(SigningKey::from_pem(&pem).unwrap().public(), SigningKey::from_pem(&pem).unwrap().public());
+    for bad in ["", "x", "-----BEGIN PRIVATE KEY-----\n-----END PRIVATE KEY-----\n", &PEM[..70]] {
+        assert!(matches!(SigningKey::from_pem(bad), Err(ReceiptError::Key)), "{bad}");
+    }
+}
+
+#[test]
+fn a_signature_over_other_bytes_does_not_hold() {
+    let (one, two) = (key().sign(receipt(1, None)), key().sign(receipt(2, None)));
+    let (mut bytes, other) = (one.to_compact(), two.to_compact());
+    let at = bytes.len() - 64;
+    bytes[at..].copy_from_slice(&other[at..]);
+    assert_eq!(SignedReceipt::from_compact(&bytes), Err(ReceiptError::Signature));
+}
+
+#[test]
+fn another_minions_key_or_none_does_not_vouch() {
+    let whole = vouched(key().sign(receipt(1, None)));
+    assert_eq!(whole.check(OTHER.public()), Err(ReceiptError::OtherMinionKey));
+    let strange = SigningKey::from_pem(&SigningKey::generate().unwrap()).unwrap().sign(receipt(1, None));
+    let stolen = Vouched { receipt: strange, ..whole.clone() };
+    assert_eq!(stolen.check(RSA.public()), Err(ReceiptError::Unvouched));
+    let of_another = Receipt { minion: "m2".to_owned(), ..receipt(1, None) };
+    let stolen = Vouched { receipt: key().sign(of_another), ..whole };
+    assert_eq!(stolen.check(RSA.public()), Err(ReceiptError::Unvouched));
+}
+
+#[test]
+fn what_is_large_or_torn_or_padded_is_refused() {
+    let compact = key().sign(receipt(1, None)).to_compact();
+    assert_eq!(SignedReceipt::from_compact(&vec![0x90; 1 << 20]), Err(ReceiptError::TooLarge));
+    assert_eq!(Vouched::from_text(&"A".repeat(1 << 20)), Err(ReceiptError::TooLarge));
+    assert_eq!(Evidence::verify(&" ".repeat(MAX_LINE + 1)), Err(ReceiptError::TooLarge));
+    assert_eq!(Receipt::from_json(&vec![b' '; 1 << 20]), Err(ReceiptError::TooLarge));
+    for length in 0..compact.len() {
+        assert!(SignedReceipt::from_compact(&compact[..length]).is_err(), "{length}");
+    }
+    let padded = [&compact[..], &[0xc0]].concat();
+    assert_eq!(SignedReceipt::from_compact(&padded), Err(ReceiptError::NotCanonical));
+    let mut spaced = receipt(1, None).to_json();
+    spaced.insert(1, b' ');
+    assert_eq!(Receipt::from_json(&spaced), Err(ReceiptError::NotCanonical));
+    let later = Receipt { version: 2, ..receipt(1, None) };
+    assert_eq!(Receipt::from_json(&later.to_json()), Err(ReceiptError::Version(2)));
+    assert_eq!(SignedReceipt::from_compact(&key().sign(later).to_compact()), Err(ReceiptError::Version(2)));
+}
+
+#[test]
+fn an_export_is_bound_to_what_was_signed() {
+    let evidence = Evidence { vouched: vouched(key().sign(receipt(1, None))), minion_key: RSA.public().to_pem() };
+    let mut line: serde_json::Value = serde_json::from_str(&evidence.to_line()).unwrap();
+    let payload = STANDARD.decode(line["envelope"]["payload"].as_str().unwrap()).unwrap();
+    let changed = String::from_utf8(payload).unwrap().replace(r#""retcode":0,"outcome"#, r#""retcode":1,"outcome"#);
+    line["envelope"]["payload"] = STANDARD.encode(changed).into();
+    assert_eq!(Evidence::verify(&line.to_string()), Err(ReceiptError::Signature));
+    let mut line: serde_json::Value = serde_json::from_str(&evidence.to_line()).unwrap();
+    line["minionKey"] = OTHER.public().to_pem().into();
+    assert_eq!(Evidence::verify(&line.to_string()), Err(ReceiptError::OtherMinionKey));
+}
+
+#[test]
+fn chains_tell_gaps_and_forks() {
+    let chain = |receipts: &[(u64, &str, Option<&str>)]| {
+        let digest = |text: &str| Digest::of(text.as_bytes());
+        let mut chain = Chain::default();
+        for (number, hash, previous) in receipts {
+            chain.add(&receipt(*number, previous.map(digest)), digest(hash));
+        }
+        chain.odd()
+    };
+    assert_eq!(chain(&[(2, "b", Some("a")), (1, "a", None), (3, "c", Some("b")), (1, "a", None)]), []);
+    assert_eq!(chain(&[(7, "g", Some("f")), (8, "h", Some("g"))]), [], "the first ones are old and gone");
+    assert_eq!(chain(&[(1, "a", None), (5, "e", Some("d"))]), [Odd::Gap(2, 4)]);
+    assert_eq!(chain(&[(1, "a", None), (2, "b", Some("x"))]), [Odd::Fork(2)]);
+    assert_eq!(chain(&[(1, "a", None), (2, "b", Some("a")), (2, "y", Some("a"))]), [Odd::Fork(2)]);
+    assert_eq!(chain(&[(5, "e", None)]), [Odd::Fork(5)]);
+}
+
+#[test]
+fn a_record_is_read_whole_or_not_at_all() {
+    let asked = Asked { algorithm: "x".to_owned(), signature: vec![1; 256], blob: None };
+    let record = Record::Receipt { compact: key().sign(receipt(1, None)).to_compact(), asked: Some(asked) };
+    let bytes = record.to_bytes();
+    assert_eq!(Record::read(&[&bytes[..], b"more"].concat()), Ok(Some((record, bytes.len()))));
+    for length in 0..bytes.len() {
+        assert_eq!(Record::read(&bytes[..length]), Ok(None), "{length}");
+    }
+    let mut bent = bytes;
+    bent[20] ^= 1;
+    assert_eq!(Record::read(&bent), Ok(None));
+    assert_eq!(Record::read(&[0; 64]), Ok(None));
+}
+
+proptest! {
+    #[test]
+    fn hostile_bytes_do_not_verify(bytes in proptest::collection::vec(any::<u8>(), 0..300), at in 0usize..600, bit in 0u8..8) {
+        prop_assert!(SignedReceipt::from_compact(&bytes).is_err());
+        prop_assert!(Receipt::from_json(&bytes).is_err());
+        let mut good = fixed().to_compact();
+        let at = at % good.len();
+        good[at] ^= 1 << bit;
+        prop_assert!(SignedReceipt::from_compact(&good).is_err());
+    }
+}

@@ -1,0 +1,85 @@
+//! The word of a minion's RSA key for its key of receipts. It goes with each return, so that a master needs no memory to check one.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use brine_protocol::keys::{KeyError, PrivateOps, PublicKey, SignAlg};
+use serde::{Deserialize, Serialize};
+
+use crate::receipt::MAX_COMPACT;
+use crate::{Fingerprint, ReceiptError, SignedReceipt};
+
+/// Upper bound on the bytes of an RSA signature: a key of 16,384 bits.
+const MAX_SIGNATURE: usize = 2048;
+const ALG: SignAlg = SignAlg::Pkcs1v15Sha224;
+
+/// A receipt as a return carries it: base64 of the compact encoding and of the RSA signature that vouches for its key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Vouched {
+    /// The receipt.
+    pub receipt: SignedReceipt,
+    /// The RSA signature, see [`Vouched::vouch`].
+    pub vouch: Vec<u8>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Wire<'a> {
+    #[serde(with = "serde_bytes", borrow)]
+    receipt: &'a [u8],
+    #[serde(with = "serde_bytes", borrow)]
+    vouch: &'a [u8],
+}
+
+fn statement(minion: &str, key: &[u8; 32]) -> Vec<u8> {
+    format!("brine receipts key 1\n{minion}\n{}\n", hex::encode(key)).into_bytes()
+}
+
+impl Vouched {
+    /// The minion's RSA key vouches: PKCS#1 v1.5 with SHA-224 over three lines, `brine receipts key 1`, the minion's id and the key in
+    /// hex.
+    ///
+    /// # Errors
+    /// When the key cannot sign.
+    pub fn vouch(minion: &str, key: &[u8; 32], rsa: &dyn PrivateOps) -> Result<Vec<u8>, KeyError> {
+        rsa.sign(ALG, &statement(minion, key))
+    }
+
+    /// The text in a return's `receipt`.
+    pub fn to_text(&self) -> String {
+        let compact = self.receipt.to_compact();
+        STANDARD.encode(rmp_serde::to_vec(&Wire { receipt: &compact, vouch: &self.vouch }).unwrap_or_default())
+    }
+
+    /// Reads a return's `receipt` and verifies the signature of the receipt. Who vouches is for [`Vouched::check`].
+    ///
+    /// # Errors
+    /// As [`SignedReceipt::from_compact`].
+    pub fn from_text(text: &str) -> Result<Self, ReceiptError> {
+        if text.len() > (MAX_COMPACT + MAX_SIGNATURE) * 4 / 3 {
+            return Err(ReceiptError::TooLarge);
+        }
+        let bytes = STANDARD.decode(text).map_err(|_| ReceiptError::Malformed("base64 is wrong"))?;
+        let wire: Wire<'_> =
+            rmp_serde::from_slice(&bytes).map_err(|_| ReceiptError::Malformed("it does not decode"))?;
+        let vouched = Self { receipt: SignedReceipt::from_compact(wire.receipt)?, vouch: wire.vouch.to_vec() };
+        if STANDARD.decode(vouched.to_text()).ok() == Some(bytes) {
+            Ok(vouched)
+        } else {
+            Err(ReceiptError::NotCanonical)
+        }
+    }
+
+    /// Checks that this RSA key of the minion vouches for the key that signed the receipt, and that the receipt names it.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub fn check(&self, rsa: &PublicKey) -> Result<(), ReceiptError> {
+        let receipt = self.receipt.receipt();
+        if rsa.fingerprint().parse() != Ok::<Fingerprint, _>(receipt.minion_key) {
+            return Err(ReceiptError::OtherMinionKey);
+        }
+        match rsa.verify(ALG, &statement(&receipt.minion, self.receipt.key()), &self.vouch) {
+            true => Ok(()),
+            false => Err(ReceiptError::Unvouched),
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Receipts: signed by the minion, checked by the master, verified by anyone.
+
+use std::path::{Path, PathBuf};
+
+use brine_kit::process::{Output, run};
+use brine_kit::programs::program;
+use brine_kit::wait::wait_for;
+use brine_tests::salt::{Kind, Master, Minion, python};
+use serde_json::{Value, json};
+
+/// Kills of the minion: 4, or 200 with `BRINE_LONG`.
+fn kills() -> usize {
+    if std::env::var_os("BRINE_LONG").is_some() { 200 } else { 4 }
+}
+
+fn receipt(args: &[&str]) -> Output {
+    run(&program("salt-receipt"), args)
+}
+
+/// What the host has of its own.
+fn on_host(minion: &Minion, command: &str) -> Output {
+    let (cache, pki) = (minion.path("cache"), minion.path("pki"));
+    let (cache, pki) = (cache.to_str().expect("UTF-8"), pki.to_str().expect("UTF-8"));
+    receipt(&[command, "--cachedir", cache, "--pki-dir", pki]).exits(0)
+}
+
+/// Writes lines of an export into a file.
+fn file(folder: &Path, name: &str, lines: &str) -> PathBuf {
+    let path = folder.join(name);
+    std::fs::write(&path, lines).expect("our own folder");
+    path
+}
+
+fn show(master: &Master, jid: &str) -> Value {
+    master.command("salt-run", &["receipts.show", jid, "--out=json"]).exits(0).json()["m1"].clone()
+}
+
+fn export(master: &Master, jid: &str) -> String {
+    let lines = master.command("salt-run", &["receipts.export", jid, "--out=json"]).exits(0).json();
+    let lines: Vec<&str> = lines.as_array().expect("a list").iter().filter_map(Value::as_str).collect();
+    lines.join("\n") + "\n"
+}
+
+fn verify(master: &Master) -> Value {
+    master.command("salt-run", &["receipts.verify", "--out=json"]).exits(0).json()["m1"].clone()
+}
+
+/// The script in docs/receipts.md.
+fn script() -> String {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/receipts.md");
+    let text = std::fs::read_to_string(path).expect("the document");
+    let (_, rest) = text.split_once("```python\n").expect("a script");
+    rest.split_once("```").expect("its end").0.to_owned()
+}
+
+#[test]
+fn a_job_has_a_receipt_that_anyone_verifies() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let master = Master::start("");
+    let minion = master.minion("m1");
+    let events = master.events();
+    let mut outcomes = Vec::new();
+    for (call, outcome) in [(["m1", "test.echo", "hello"], "ran"), (["m1", "nothing.here", "x"], "refused")] {
+        let jid = master.start_job(&call);
+        let returned = events.wait_return(&jid, "m1");
+        assert!(returned.get("receipt").is_none(), "{returned}");
+        let shown = show(&master, &jid);
+        assert_eq!((&shown["outcome"], &shown["jid"], &shown["minion"]), (&json!(outcome), &json!(jid), &json!("m1")));
+        assert!(shown["publication"].is_string() && shown["master"].is_string(), "{shown}");
+        outcomes.push((jid, outcome));
+    }
+    let jid = master.start_job(&["m1", "test.sleep", "300"]);
+    wait_for("it runs", || minion.path("cache/proc").join(&jid).exists().then_some(()));
+    master.salt(&["m1", "saltutil.kill_job", &jid]).exits(0);
+    events.wait_return(&jid, "m1");
+    assert_eq!(show(&master, &jid)["outcome"], json!("killed"));
+    outcomes.push((jid.clone(), "killed"));
+    let ran = &show(&master, &outcomes[0].0)["calls"][0];
+    assert_eq!((&ran["function"], &ran["module"]["name"]), (&json!("test.echo"), &json!("test")));
+    assert!(ran["usage"]["wallUs"].as_u64() > Some(0), "{ran}");
+    assert_eq!(verify(&master)["odd"], json!([]));
+    // Anywhere else: all receipts of the host as one chain, and one that the master exports.
+    let lines = on_host(&minion, "export").stdout;
+    let all = file(folder.path(), "all", &lines);
+    let all = all.to_str().expect("UTF-8");
+    let said = receipt(&["verify", all]).exits(0).stdout;
+    assert!(said.contains("receipts hold") && !said.contains("not here"), "{said}");
+    let one = file(folder.path(), "one", &export(&master, &outcomes[0].0));
+    let one = one.to_str().expect("UTF-8");
+    receipt(&["verify", one]).exits(0);
+    let key = show(&master, &jid)["minionKey"].as_str().expect("a fingerprint").to_owned();
+    receipt(&["verify", one, "--minion-key", &key]).exits(0);
+    let other = "00:".repeat(31) + "00";
+    assert!(receipt(&["verify", one, "--minion-key", &other]).exits(1).stderr.contains("another key vouches"));
+    let bent = file(folder.path(), "bent", &lines.replace("\"payload\":\"ey", "\"payload\":\"eX"));
+    receipt(&["verify", bent.to_str().expect("UTF-8")]).exits(1);
+    let listed = on_host(&minion, "list").stdout;
+    for (jid, outcome) in &outcomes {
+        assert!(listed.lines().any(|line| line.contains(jid) && line.contains(outcome)), "{jid} {outcome}:\n{listed}");
+    }
+    // The script of the document, on the same files.
+    let script = file(folder.path(), "verify.py", &script());
+    let script = script.to_str().expect("UTF-8");
+    assert_eq!(run(&python(), &[script, all]).exits(0).stdout.lines().count(), lines.lines().count());
+    assert_ne!(run(&python(), &[script, bent.to_str().expect("UTF-8")]).code, 0);
+}
+
+#[test]
+fn a_killed_minion_leaves_no_gap_and_no_fork() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let master = Master::start("");
+    let mut minion = master.minion("m1");
+    let events = master.events();
+    for round in 0..kills() {
+        let jids: Vec<String> =
+            (0..6).map(|n| master.start_job(&["m1", "test.echo", &format!("{round}.{n}")])).collect();
+        // Each round another moment: before the first return, or after some of them.
+        for jid in jids.iter().take(round % 6) {
+            events.wait_return(jid, "m1");
+        }
+        minion.kill();
+        minion.up();
+        wait_for("the minion", || (master.json("m1", &["test.ping"]) == true).then_some(()));
+    }
+    wait_for("all returns", || {
+        let empty = std::fs::read_dir(minion.path("cache/spool")).ok()?.count() == 0;
+        empty.then_some(())
+    });
+    let verified = verify(&master);
+    assert_eq!(verified["odd"], json!([]), "{verified}");
+    let all = file(folder.path(), "all", &on_host(&minion, "export").stdout);
+    let said = receipt(&["verify", all.to_str().expect("UTF-8")]).exits(0).stdout;
+    assert!(!said.contains("not here"), "{said}");
+    assert!(said.contains(&format!("{} receipts hold", verified["receipts"])), "{said}\n{verified}");
+}
+
+#[test]
+fn a_restored_snapshot_shows_as_a_fork() {
+    let master = Master::start("");
+    let mut minion = master.minion("m1");
+    let events = master.events();
+    let dir = minion.path("cache/receipts");
+    master.salt(&["m1", "test.echo", "one"]).exits(0);
+    minion.stop();
+    let content = |path: &Path| std::fs::read(path).expect("a file");
+    let [snapshot] = std::fs::read_dir(&dir)
+        .expect("receipts")
+        .map(|item| item.expect("a file").path())
+        .map(|path| (path.clone(), content(&path)))
+        .collect::<Vec<_>>()
+        .try_into()
+        .expect("one file");
+    minion.up();
+    wait_for("the minion", || (master.json("m1", &["test.ping"]) == true).then_some(()));
+    minion.stop();
+    std::fs::write(&snapshot.0, &snapshot.1).expect("our own folder");
+    minion.up();
+    wait_for("the minion", || (master.json("m1", &["test.ping"]) == true).then_some(()));
+    let told = events.wait_tag("brine/receipt/fork/m1");
+    assert!(told["error"].as_str().is_some_and(|why| why.contains("snapshot")), "{told}");
+    assert!(verify(&master)["odd"].as_array().is_some_and(|odd| !odd.is_empty()));
+}
+
+#[test]
+fn a_return_that_was_tampered_with_is_told() {
+    let mut master = Master::start("");
+    let mut minion = master.minion("m1");
+    let jid = master.start_job(&["m1", "test.sleep", "2"]);
+    wait_for("it runs", || minion.path("cache/proc").join(&jid).exists().then_some(()));
+    master.stop();
+    let spooled = wait_for("the return", || {
+        let mut files = std::fs::read_dir(minion.path("cache/spool")).ok()?.flatten().map(|file| file.path());
+        files.find(|path| path.to_string_lossy().ends_with(&jid))
+    });
+    minion.kill();
+    let mut bytes = std::fs::read(&spooled).expect("the return");
+    // `return`: True becomes False.
+    let at = bytes.windows(7).position(|part| part == b"return\xc3").expect("the value") + 6;
+    bytes[at] = 0xc2;
+    std::fs::write(&spooled, bytes).expect("our own folder");
+    master.up();
+    let events = master.events();
+    minion.up();
+    let told = events.wait_tag("brine/receipt/return/m1");
+    assert_eq!(told["jid"], json!(jid));
+    let stored = master.command("salt-run", &["jobs.lookup_jid", &jid, "--out=json"]).exits(0).json();
+    assert_eq!(stored["m1"], json!(false), "the return is taken all the same");
+    assert_eq!(show(&master, &jid)["odd"], json!("return"));
+}
+
+#[test]
+fn without_the_setting_there_are_none() {
+    let master = Master::start("");
+    let minion = master.minion_kind(Kind::Brine, "m1", "receipts: False");
+    let jid = master.start_job(&["m1", "test.ping"]);
+    master.events();
+    wait_for("the return", || {
+        let stored = master.command("salt-run", &["jobs.lookup_jid", &jid, "--out=json"]).exits(0).json();
+        (stored["m1"] == json!(true)).then_some(())
+    });
+    assert_eq!(show(&master, &jid), Value::Null);
+    assert!(!minion.path("cache/receipts").exists());
+}
