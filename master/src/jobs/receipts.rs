@@ -11,6 +11,11 @@ use super::store::JobStore;
 /// Time that missing receipts have to arrive, ms. Returns overtake each other: a minion that was away sends them with pauses of up to a
 /// minute.
 const GAP_MS: i64 = 600_000;
+/// Bound on the chains of one minion: each new key of receipts and each reinstallation begins one, and a hostile minion may begin them
+/// at will.
+const CHAINS_MAX: i64 = 64;
+/// Bound on the rows beside a receipt that are looked at. An honest minion has three, and some more if it sent one twice.
+const BESIDE_MAX: u32 = 16;
 /// Bound on the rows of one query.
 pub(crate) const PAGE: u32 = 1_000;
 
@@ -46,6 +51,8 @@ pub struct Found {
     pub fork: bool,
     /// The first and the last number of receipts that have been missing for [`GAP_MS`].
     pub gap: Option<(i64, i64)>,
+    /// The minion has [`CHAINS_MAX`] chains with receipts: this one would begin one more and is not stored.
+    pub full: bool,
 }
 
 /// A stored receipt.
@@ -98,6 +105,10 @@ pub(super) fn write(
     let mut found = Found::default();
     let chain = match chain {
         Some(chain) => chain,
+        None if !may_begin(transaction, minion)? => {
+            let _ = new.found.set(Found { full: true, ..Found::default() });
+            return Ok(());
+        }
         None => {
             transaction
                 .prepare_cached(
@@ -142,6 +153,23 @@ pub(super) fn write(
     Ok(())
 }
 
+/// Whether this minion may have one more chain. Chains without receipts make room; one with receipts is evidence, which a minion that was
+/// taken over must not push out.
+fn may_begin(transaction: &Transaction<'_>, minion: &MinionId) -> rusqlite::Result<bool> {
+    let mut count = transaction.prepare_cached("select count(*) from receipt_chains where minion = ?1")?;
+    let mut full = || count.query_row([minion.as_str()], |row| row.get(0)).map(|chains: i64| chains >= CHAINS_MAX);
+    if !full()? {
+        return Ok(true);
+    }
+    transaction
+        .prepare_cached(
+            "delete from receipt_chains where minion = ?1
+             and not exists (select 1 from receipts where receipts.chain = receipt_chains.id)",
+        )?
+        .execute([minion.as_str()])?;
+    Ok(!full()?)
+}
+
 /// Whether a receipt contradicts one that is known: it has the same number, or one of the two does not follow from the other.
 fn forks(transaction: &Transaction<'_>, chain: &ChainRow, new: &NewReceipt) -> rusqlite::Result<bool> {
     if (new.number == chain.number && new.hash != chain.hash)
@@ -150,11 +178,15 @@ fn forks(transaction: &Transaction<'_>, chain: &ChainRow, new: &NewReceipt) -> r
     {
         return Ok(true);
     }
-    let mut beside = transaction
-        .prepare_cached("select number, hash, previous from receipts where chain = ?1 and number between ?2 and ?3")?;
-    let range = params![chain.id, new.number.saturating_sub(1), new.number.saturating_add(1)];
+    let mut beside = transaction.prepare_cached(
+        "select number, hash, previous from receipts where chain = ?1 and number between ?2 and ?3 limit ?4",
+    )?;
+    let range = params![chain.id, new.number.saturating_sub(1), new.number.saturating_add(1), BESIDE_MAX];
     let rows = beside.query_map(range, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
-    for row in rows {
+    for (nth, row) in rows.enumerate() {
+        if nth + 1 == BESIDE_MAX as usize {
+            return Ok(true);
+        }
         let (number, hash, previous): (i64, [u8; 32], Option<[u8; 32]>) = row?;
         let holds = match number.cmp(&new.number) {
             std::cmp::Ordering::Less => new.previous == Some(hash),
@@ -286,6 +318,30 @@ mod tests {
         };
         assert_eq!(store.add_return(new).await.unwrap(), Added::New);
         *found.get().unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_minion_cannot_begin_chains_without_end() {
+        let (_dir, store) = open();
+        let of_key = |byte| NewReceipt { key: [byte; 32], ..receipt(1, byte, None) };
+        for byte in 1..=64 {
+            assert_eq!(add(&store, 1, of_key(byte)).await, Found::default(), "{byte}");
+        }
+        assert!(add(&store, 1, of_key(65)).await.full);
+        let stored = store.receipts_after(None, i64::MIN).await.unwrap();
+        assert_eq!(stored.len(), 64, "none of the others made room");
+        let known = NewReceipt { key: [64; 32], ..receipt(2, 70, Some(64)) };
+        assert_eq!(add(&store, 2, known).await, Found::default(), "a chain that is known goes on");
+    }
+
+    #[tokio::test]
+    async fn one_receipt_for_many_jobs_costs_no_more_than_for_some() {
+        let (_dir, store) = open();
+        let mut found = Vec::new();
+        for _ in 0..20 {
+            found.push(add(&store, 1, receipt(1, 1, None)).await.fork);
+        }
+        assert_eq!(found.iter().position(|fork| *fork), Some(BESIDE_MAX as usize), "{found:?}");
     }
 
     fn open() -> (tempfile::TempDir, JobStore) {

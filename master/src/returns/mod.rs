@@ -17,6 +17,7 @@ use brine_protocol::msgpack;
 use brine_protocol::options;
 use brine_protocol::request::Request;
 use brine_protocol::value::{Value, ValueExt, map};
+use brine_receipts::Fingerprint;
 
 use crate::access::Principal;
 use crate::bus::{Bus, BusEvent, TRIMMED};
@@ -49,6 +50,8 @@ pub(crate) struct ReturnIntake {
     pub(crate) refusals: Arc<Refusals>,
     pub(crate) rules: ReturnRules,
     pub(crate) vouched_keys: VouchedKeys,
+    /// Of the master's own key, as receipts about its jobs have it.
+    pub(crate) fingerprint: Fingerprint,
 }
 
 /// What is done with a valid return.

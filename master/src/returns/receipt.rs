@@ -65,6 +65,11 @@ impl ReturnIntake {
             tell("minion", "it is of another minion");
             return None;
         }
+        // One chain for each master that a minion names would be chains without end.
+        if said.master.is_some_and(|master| master != self.fingerprint) {
+            tell("master", "it is about a job of another master");
+            return None;
+        }
         if let Err(why) = self.vouched_keys.check(id, &vouched, key) {
             tell("key", &why.to_string());
             return None;
@@ -100,6 +105,10 @@ impl ReturnIntake {
             let why = "it does not follow from the receipts that are known: the minion was set back to an earlier state, as by a \
                        snapshot, or somebody else signs with its key";
             self.tell_receipt(id, "fork", why, Some(jid), Some((number, number)));
+        }
+        if found.full {
+            let why = "it begins a chain, and the minion has begun too many: it is not stored";
+            self.tell_receipt(id, "key", why, Some(jid), Some((number, number)));
         }
         if let Some((first, last)) = found.gap {
             let why = "receipts before it have not come: their returns are lost or kept back";

@@ -6,6 +6,7 @@ use arc_swap::ArcSwap;
 use brine_daemon::profile::Timings;
 use brine_daemon::user;
 use brine_protocol::keys::PrivateKey;
+use brine_receipts::Fingerprint;
 use brine_tls::{Acceptor, Identity};
 use brine_zmtp::Publisher;
 use tokio::net::TcpListener;
@@ -242,6 +243,8 @@ impl Shared<'_> {
             refusals: self.refusals.clone(),
             rules: self.opts.returns,
             vouched_keys: crate::returns::VouchedKeys::default(),
+            // A key's fingerprint always reads as one.
+            fingerprint: self.opened.private.public().fingerprint().parse().unwrap_or(Fingerprint([0; 32])),
         })
     }
 
