@@ -12,7 +12,7 @@ UNITS   ?= $(PREFIX)/lib/systemd/system
 # Where the programs look for their configuration.
 SYSCONF := /etc/salt
 DEMO_PROGRAMS := salt salt-key salt-run salt-master salt-minion salt-module brine-executor brine-compiler
-PROGRAMS := salt salt-cp salt-key salt-receipt salt-run salt-call salt-master salt-minion salt-api salt-module
+PROGRAMS := salt salt-cp salt-key salt-receipt salt-run salt-call salt-master salt-minion salt-sandbox salt-api salt-module
 # The release line of Python Salt that the tests run against, and those that `make interop` runs against.
 SALT_LINE ?= 3008
 INTEROP_LINES ?= 3008 3007 3006

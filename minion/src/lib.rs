@@ -41,6 +41,7 @@ pub mod jobs;
 mod mine;
 pub mod minion;
 pub mod modules;
+mod owner;
 pub mod pillar;
 pub mod pki;
 pub mod receipts;

@@ -83,6 +83,7 @@ use std::path::PathBuf;
 
 pub use brine_capabilities::WALLS as WALLS_GRAIN;
 pub use brine_capabilities::ops::*;
+pub use brine_capabilities::yaml_text;
 pub use brine_capabilities::{
     Access, BeaconEdit, Capability, Change, Chunk, Content, DirectGrants, Directory, Grant, Grants, Host, HttpRequest,
     ListKind, Names, NetworkRule, Owner, PROGRAM_FOLDERS, Planned, ProcessGrant, ProcessRun, Program, ScheduleChange,
@@ -94,7 +95,7 @@ pub use brine_sandbox_wire::{
 };
 pub use examine::{CompileCost, examine};
 pub use kernel::admission::Concurrency;
-pub use kernel::broker::{Broker, Caller, Remedy, check, check_host};
+pub use kernel::broker::{Broker, Caller, RefusedCall, Remedy, check, check_host};
 pub use kernel::cgroup::program_groups;
 pub use kernel::compile::CompileLimits;
 pub use kernel::lanes::{Lanes, OneEach, SMALL_MODULE};
@@ -111,7 +112,7 @@ pub use recordings::replay::{Difference, Replayed, Replayer};
 pub use report::Provenance;
 pub use sandbox::{Reloaded, Removed, Sandbox, StartError};
 pub use settings::profiles::all as all_profiles;
-pub use settings::{RecordingSettings, Settings, SettingsError, others_may_write};
+pub use settings::{Learn, RecordingSettings, Settings, SettingsError, Tell, others_may_write};
 pub use signature::{KeyId, MAX_SIGNATURE, MAX_SIGNERS, SignatureError, SigningKey};
 pub use store::{ApproveError, Held, InstallError, Installed, Module, RemoveError, RollbackError, Synced, SyncedFrom};
 

@@ -9,7 +9,7 @@ use rmpv::Value;
 
 use crate::JobOutcome;
 use crate::kernel::admission::{Concurrency, Jobs, Pace};
-use crate::kernel::broker::{Caller, Plan};
+use crate::kernel::broker::{Broker, Caller, Plan, RefusedCall};
 use crate::kernel::name::quoted;
 use crate::kernel::record::Record;
 use crate::kernel::run::{Call, Runner, time_left};
@@ -26,6 +26,7 @@ pub(crate) struct Resolver<'a> {
     pub(crate) limits: Arc<Limits>,
     pub(crate) runner: Runner<'a>,
     pub(crate) record: &'a Record,
+    pub(crate) broker: &'a dyn Broker,
 }
 
 /// A function that may be called, with its grants and limits. Keeps the module loaded.
@@ -189,10 +190,15 @@ impl<'r> Resolver<'r> {
     where
         'r: 'a,
     {
-        let (entry, function, number) = find(self.store, fun, kind).map_err(|text| (text, None))?;
+        let found = find(self.store, fun, kind).inspect_err(|_| self.tell_left_out(&job, fun));
+        let (entry, function, number) = found.map_err(|text| (text, None))?;
         let master = job.master.as_deref();
         let granted = entry.grants.of(function, master);
-        let mut granted = granted.map_err(|text| (text, Some(entry.module.sha256)))?;
+        let mut granted = granted.map_err(|text| {
+            let module = entry.name().as_str();
+            self.broker.refused(&RefusedCall { job: &job, module, what: &text, line: &|| None });
+            (text, Some(entry.module.sha256))
+        })?;
         if plan.is_some() {
             granted.grants = Arc::new(granted.grants.planned());
         }
@@ -217,6 +223,24 @@ impl<'r> Resolver<'r> {
             RecordWhen::Off => None,
         };
         Ok(Resolved { entry, number, fun, job, granted, limits, concurrency, chain, plan, record })
+    }
+}
+
+impl Resolver<'_> {
+    /// Has the broker take note that a module was called which the owner did not let in.
+    fn tell_left_out(&self, job: &JobContext, fun: &str) {
+        let module = fun.split('.').next().unwrap_or(fun);
+        let (what, lines) = match (self.store.refusal_of(module), self.store.held(module)) {
+            (Some(refused), _) => (refused.wanted(), refused.each_line()),
+            (None, Some(held)) => (held.reasons(), held.each_line()),
+            (None, None) => return,
+        };
+        if lines.is_empty() {
+            self.broker.refused(&RefusedCall { job, module, what: &what, line: &|| None });
+        }
+        for one in &lines {
+            self.broker.refused(&RefusedCall { job, module, what: &what, line: &|| Some(one.clone()) });
+        }
     }
 }
 

@@ -199,6 +199,8 @@ fn messages_that_repeat_what_was_typed_drive_no_terminal() {
         ("salt-call", vec!["-c", &minion, "--local", "-l", EVIL, "test.ping"]),
         ("salt-call", vec!["-c", &minion, "--local", "--out", EVIL, "test.ping"]),
         ("salt-minion", vec![&option]),
+        ("salt-sandbox", vec![&option]),
+        ("salt-sandbox", vec!["-c", &path]),
         ("salt-master", vec![&option]),
         ("salt", vec!["-c", &master, &option]),
         ("salt", vec!["-c", &path, "*", "test.ping"]),

@@ -97,6 +97,7 @@ fn manual_pages() {
         "salt-call",
         "salt-master",
         "salt-minion",
+        "salt-sandbox",
         "salt-api",
         "salt-module",
     ] {

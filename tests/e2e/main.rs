@@ -27,6 +27,7 @@ mod minion_returners;
 mod modules;
 mod odd_files;
 mod orchestrate;
+mod owner;
 mod pillar;
 mod ping;
 mod presence;

@@ -30,7 +30,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use brine_egress::{Http, Resolver, SystemResolver};
 use brine_protocol::value::Value;
-use brine_sandbox::{Broker, Caller, HostError, HostOp, JobContext, LogLevel, Sandbox};
+use brine_sandbox::{Broker, Caller, HostError, HostOp, JobContext, LogLevel, RefusedCall, Sandbox};
 use futures_util::future::BoxFuture;
 use tracing::{debug, error, info, trace, warn};
 
@@ -41,6 +41,7 @@ use crate::fileclient::FileClient;
 use crate::grains::GrainsStore;
 use crate::jobs::ProcDir;
 use crate::modules::Modules;
+use crate::owner::Refusals;
 use crate::pillar::PillarStore;
 use crate::pillar::Refresh;
 use crate::schedule::Schedule;
@@ -66,6 +67,7 @@ pub(crate) struct Sources {
     pub(crate) runs: Arc<Runs>,
     pub(crate) beacons: Arc<Beacons>,
     pub(crate) schedule: Arc<Schedule>,
+    pub(crate) refusals: Arc<Refusals>,
     pub(crate) masters: Masters,
     /// The files of the master, or this host's own where there is none.
     pub(crate) files: FileClient,
@@ -82,6 +84,7 @@ pub struct MinionBroker {
     runs: Arc<Runs>,
     beacons: Arc<Beacons>,
     schedule: Arc<Schedule>,
+    refusals: Arc<Refusals>,
     files: Files,
     changes: Changes,
     teller: Teller,
@@ -97,8 +100,20 @@ pub struct MinionBroker {
 impl MinionBroker {
     /// Makes the broker.
     pub(crate) fn new(sources: Sources) -> Arc<Self> {
-        let Sources { opts, grains, pillar, procs, modules, refresh, runs, schedule, beacons, masters, files } =
-            sources;
+        let Sources {
+            opts,
+            grains,
+            pillar,
+            procs,
+            modules,
+            refresh,
+            runs,
+            schedule,
+            beacons,
+            refusals,
+            masters,
+            files,
+        } = sources;
         let resolver: Arc<dyn Resolver> = Arc::new(SystemResolver::default());
         Arc::new(Self {
             changes: Changes::new(&opts),
@@ -115,6 +130,7 @@ impl MinionBroker {
             runs,
             beacons,
             schedule,
+            refusals,
             resolver,
             processes: Processes::new(),
             disks: Disks::new(),
@@ -152,6 +168,10 @@ macro_rules! dispatch {
 brine_sandbox::each_capability!(dispatch);
 
 impl Broker for MinionBroker {
+    fn refused(&self, refused: &RefusedCall<'_>) {
+        self.refusals.note(refused);
+    }
+
     fn secrets(&self, job: &JobContext) -> Vec<Value> {
         let of_run = self.runs.pillar(job);
         of_run.iter().map(|pillar| Value::clone(pillar)).chain([Value::clone(&self.pillar.now())]).collect()

@@ -17,6 +17,7 @@ use crate::fileclient::{FileClient, OwnFiles};
 use crate::grains::GrainsStore;
 use crate::jobs::{CONTROL_SLOTS, JobLimits, JobParts, JobRunner, Jobs, ProcDir};
 use crate::modules::Modules;
+use crate::owner::Refusals;
 use crate::pillar::{OwnPillar, PillarStore, Refresh};
 use crate::pki::Pki;
 use crate::returners::Returners;
@@ -90,7 +91,9 @@ impl Base {
             let opened = tokio::task::spawn_blocking(move || Schedule::new(&opts, pillar, grains, lasting));
             opened.await.expect("reading the schedule neither panics nor is cancelled")
         };
+        let refusals = Refusals::new(&opts.cachedir, settings.learn.clone(), settings.tell_refusals);
         let broker = MinionBroker::new(Sources {
+            refusals: Arc::clone(&refusals),
             schedule: Arc::clone(&schedule),
             opts: Arc::clone(&opts),
             grains: Arc::clone(&grains),
@@ -111,6 +114,9 @@ impl Base {
         let events = Events::new(Arc::clone(&opts), masters.clone(), Arc::clone(&grains));
         if with_master {
             modules.attach_events(Arc::clone(&events));
+        }
+        if with_master && lasting {
+            refusals.attach_events(Arc::clone(&events));
         }
         broker.attach(&sandbox);
         beacons.attach(&sandbox);

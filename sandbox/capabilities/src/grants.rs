@@ -29,6 +29,39 @@ pub enum Grant {
     Network(Vec<NetworkRule>),
 }
 
+impl Grant {
+    /// Returns what this grants beyond the other, as far as a grant can say that.
+    #[must_use]
+    pub fn without(&self, other: &Self) -> Self {
+        fn fewer<T: PartialEq + Clone>(these: &[T], those: &[T]) -> Vec<T> {
+            these.iter().filter(|one| !those.contains(one)).cloned().collect()
+        }
+        let names = |these: &Names, those: &Names| match (these, those) {
+            (Names::Only(these), Names::Only(those)) => Names::Only(fewer(these, those)),
+            (these, _) => these.clone(),
+        };
+        match (self, other) {
+            (Self::Names(these), Self::Names(those)) => Self::Names(names(these, those)),
+            (Self::Directories(these), Self::Directories(those)) => Self::Directories(fewer(these, those)),
+            (Self::Changes(these), Self::Changes(those)) => Self::Changes(fewer(these, those)),
+            (Self::Network(these), Self::Network(those)) => Self::Network(fewer(these, those)),
+            (Self::Process(these), Self::Process(those)) => Self::Process(ProcessGrant {
+                programs: names(&these.programs, &those.programs),
+                users: names(&these.users, &those.users),
+                groups: names(&these.groups, &those.groups),
+                env: names(&these.env, &those.env),
+                cwd: names(&these.cwd, &those.cwd),
+                detach: these.detach && !those.detach,
+                file_size: these.file_size.filter(|_| these.file_size != those.file_size),
+                looks: fewer(&these.looks, &those.looks),
+                own_looks: Vec::new(),
+                host: these.host.clone(),
+            }),
+            (this, _) => this.clone(),
+        }
+    }
+}
+
 /// The grants of a module's function. They cover only interfaces that its module imports.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Grants {

@@ -398,6 +398,7 @@ fn others() -> Vec<Case> {
         lowered: "i32 i32",
         own: (r#"(param "n" string)"#, "(tuple (result $d (error string)))"),
     };
+    let change = Shape { ty: r#"(param "line" string) (result (result $data (error string)))"#, ..decide };
     let approve = Shape {
         declared: "",
         ty: r#"(param "name" string) (param "sha256" string) (result (result $data (error string)))"#,
@@ -610,6 +611,30 @@ fn others() -> Vec<Case> {
             HostOp::Policy(PolicyOp::Approve { name: "mine".into(), sha256: "00ff".into() }),
             json!({"name": "mine"}),
             json!([{"ok": {"name": "mine"}}]),
+        ),
+        case(
+            "policy.refusals",
+            &all,
+            json!([]),
+            HostOp::Policy(PolicyOp::Refusals),
+            json!([{"what": "x"}]),
+            json!([{"what": "x"}]),
+        ),
+        case(
+            "policy.grant",
+            &change,
+            json!(["cmd: {grains: true}"]),
+            HostOp::Policy(PolicyOp::Grant { line: "cmd: {grains: true}".into() }),
+            json!({"diff": ""}),
+            json!([{"ok": {"diff": ""}}]),
+        ),
+        case(
+            "policy.revoke",
+            &change,
+            json!(["cmd: {grains: true}"]),
+            HostOp::Policy(PolicyOp::Revoke { line: "cmd: {grains: true}".into() }),
+            json!({"diff": ""}),
+            json!([{"ok": {"diff": ""}}]),
         ),
         case(
             "policy.rollback",

@@ -55,8 +55,29 @@ impl Explain {
         }
     }
 
-    /// Returns the line that would grant this.
+    /// Returns the line that would grant this: the whole entry, to take the place of the one that is there.
     pub(crate) fn lifting(&self, capability: Capability, grant: Grant) -> Line {
+        let level = self.level(capability);
+        let mut entry = self.own(level);
+        entry.says.insert(capability, grant);
+        self.at(level, entry)
+    }
+
+    /// Returns the line that would grant this beside what the entry that is there says already.
+    fn adding(&self, capability: Capability, grant: &Grant) -> Line {
+        let level = self.level(capability);
+        let own = self.own(level);
+        let grant = match own.says.get(&capability) {
+            Some(said) => grant.without(said),
+            None => grant.clone(),
+        };
+        let mut entry = Entry { sha256: own.sha256, ..Entry::default() };
+        entry.says.insert(capability, grant);
+        self.at(level, entry)
+    }
+
+    /// Returns the level of the entry that is to grant this.
+    fn level(&self, capability: Capability) -> usize {
         let speaks = |entry: &&Option<Entry>| {
             entry.as_ref().is_some_and(|entry| entry.answer(self.sha256, &self.signers, capability).is_some())
         };
@@ -83,7 +104,11 @@ impl Explain {
             };
             exists && self.levels[*level].as_ref().is_none_or(|entry| entry.signed(&self.signers))
         };
-        let level = (0..=counts).rev().find(usable).unwrap_or(counts);
+        (0..=counts).rev().find(usable).unwrap_or(counts)
+    }
+
+    /// Returns the entry that is there, for this content, or a new one.
+    fn own(&self, level: usize) -> Entry {
         let mut entry = match &self.levels[level] {
             Some(entry) => entry.clone(),
             None => Entry { sha256: (!self.standard).then_some(self.sha256), ..Entry::default() },
@@ -91,7 +116,11 @@ impl Explain {
         if entry.sha256.is_some() {
             entry.sha256 = Some(self.sha256);
         }
-        entry.says.insert(capability, grant);
+        entry
+    }
+
+    fn at(&self, level: usize, entry: Entry) -> Line {
+        let group = self.function.as_deref().and_then(group);
         let key = match &self.function {
             Some(function) if level < 2 => format!("{}.{function}", self.module),
             _ => match group.filter(|_| level <= GROUP) {
@@ -114,6 +143,10 @@ impl Remedy for Explain {
                 .push_str("; what all states of Brine's own modules need is granted by sandbox: profiles: [states]");
         }
         sentence
+    }
+
+    fn line(&self, capability: Capability, grant: Grant) -> Option<String> {
+        Some(self.adding(capability, &grant).text())
     }
 }
 
@@ -172,6 +205,14 @@ impl Line {
             file.push_str(&format!("    {}:\n      modules:\n{lines}", yaml_text(master)));
         }
         file
+    }
+
+    /// Returns the line alone: `cmd: {process: [/usr/bin/uptime]}`, for one master `masters: {"aa:bb": {modules: {…}}}`.
+    pub(crate) fn text(&self) -> String {
+        match &self.master {
+            None => self.to_string(),
+            Some(master) => format!("masters: {{{}: {{modules: {{{self}}}}}}}", yaml_text(master)),
+        }
     }
 
     /// Returns the end of a refusal's message.

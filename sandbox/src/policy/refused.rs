@@ -64,6 +64,21 @@ impl Refused {
         self.granting().map(Line::file)
     }
 
+    /// Returns each of these lines alone.
+    pub(crate) fn each_line(&self) -> Vec<String> {
+        self.granting().unwrap_or_default().iter().map(Line::text).collect()
+    }
+
+    /// What was wanted and not granted, without the remedy.
+    pub(crate) fn wanted(&self) -> String {
+        let words: BTreeSet<&str> = self.missing.values().map(|capability| capability.words()).collect();
+        match (&self.unsigned, words.is_empty()) {
+            (Some(unsigned), _) => unsigned.clone(),
+            (None, false) => join_names(&words.into_iter().collect::<Vec<_>>()),
+            (None, true) => format!("use {}", join_names(&self.unknown.iter().map(String::as_str).collect::<Vec<_>>())),
+        }
+    }
+
     fn granting(&self) -> Option<&[Line]> {
         (self.unknown.is_empty() && self.unsigned.is_none()).then_some(&*self.lines)
     }

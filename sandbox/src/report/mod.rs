@@ -48,7 +48,11 @@ pub(crate) async fn answer(
                 ("profiles", profiles),
             ])
         }
-        PolicyOp::Approve { .. } | PolicyOp::Rollback { .. } => return Err("this is no question".to_owned()),
+        PolicyOp::Approve { .. } | PolicyOp::Rollback { .. } | PolicyOp::Grant { .. } | PolicyOp::Revoke { .. } => {
+            return Err("this is no question".to_owned());
+        }
+        // The daemon that has the sandbox keeps what was refused.
+        PolicyOp::Refusals | PolicyOp::Suggest { .. } => Value::Array(Vec::new()),
     })
 }
 

@@ -97,6 +97,7 @@ struct Inner {
     jobs: Arc<Jobs>,
     trim: Trim,
     record: Record,
+    broker: Arc<dyn Broker>,
     /// Locked while a module of that name is prepared and switched in, so that the checks still hold at the switch.
     installing: OneEach,
     late: Late,
@@ -172,7 +173,7 @@ impl Sandbox {
             },
             restarts,
             source: Arc::<Store>::clone(&store),
-            broker,
+            broker: Arc::clone(&broker),
             suspects: Arc::default(),
             jobs: Arc::clone(&jobs),
         };
@@ -185,6 +186,7 @@ impl Sandbox {
             jobs,
             trim: Trim::default(),
             record,
+            broker,
             installing: OneEach::default(),
             late: Late::default(),
             provenance: report::Remembered::default(),
@@ -454,6 +456,7 @@ impl Inner {
             limits: self.limits.load_full(),
             runner: Runner { source: &*self.store, executors: &self.executors, jobs: &self.jobs, trim: &self.trim },
             record: &self.record,
+            broker: &*self.broker,
         }
     }
 }

@@ -18,6 +18,7 @@ mod signers;
 mod tests;
 mod values;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use rmpv::Value;
@@ -26,7 +27,7 @@ pub use files::others_may_write;
 pub use recordings::RecordingSettings;
 
 use crate::policy::{Entry, Rules};
-use crate::{CompileLimits, Limits, Policy};
+use crate::{CompileLimits, Limits, ModuleName, Policy};
 
 /// Default of jobs that compute at the same time on a machine with few cores: most of them wait for short times.
 const MIN_RUNNING: usize = 16;
@@ -71,6 +72,45 @@ pub struct Settings {
     pub total_memory: u64,
     /// `recordings`
     pub recordings: RecordingSettings,
+    /// `learn`
+    pub learn: Learn,
+    /// `tell_refusals`
+    pub tell_refusals: Tell,
+}
+
+/// What masters are told of refusals, by an event.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Tell {
+    /// Nothing.
+    Nothing,
+    /// The functions, their jobs and how often.
+    #[default]
+    Brief,
+    /// Also what was wanted, which may name what is on this host, and the line that would grant it.
+    Full,
+}
+
+/// Of which modules the jobs are kept that were refused something, for suggestions. It grants nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Learn {
+    /// Only the last job of each refusal.
+    #[default]
+    No,
+    /// Of all.
+    All,
+    /// Of these.
+    Modules(BTreeSet<ModuleName>),
+}
+
+impl Learn {
+    /// Whether the jobs of this module are kept.
+    pub fn has(&self, module: &str) -> bool {
+        match self {
+            Self::No => false,
+            Self::All => true,
+            Self::Modules(names) => names.iter().any(|name| name.as_str() == module),
+        }
+    }
 }
 
 impl Default for Settings {
@@ -89,6 +129,8 @@ impl Default for Settings {
             executor_idle: EXECUTOR_IDLE,
             total_memory: crate::kernel::memory::half(),
             recordings: RecordingSettings::default(),
+            learn: Learn::No,
+            tell_refusals: Tell::Brief,
         }
     }
 }
@@ -109,6 +151,27 @@ fn error<T>(key: &str, why: impl Into<String>) -> Result<T> {
     // The text may contain a key or a value, and an error must be one line.
     let line = |text: &str| brine_text::line(text).into_owned();
     Err(SettingsError { key: line(key), why: line(&why.into()) })
+}
+
+fn learn(path: &str, value: &Value) -> Result<Learn> {
+    match value {
+        Value::Array(_) => {
+            let names = values::list(path, value, |path, text| values::name(path, text).map(drop))?;
+            Ok(Learn::Modules(names.iter().filter_map(|name| name.parse().ok()).collect()))
+        }
+        Value::Boolean(true) => Ok(Learn::All),
+        Value::Boolean(false) => Ok(Learn::No),
+        _ => error(path, format!("true, false or a list of modules is expected, not {value}")),
+    }
+}
+
+fn tell(path: &str, value: &Value) -> Result<Tell> {
+    match (value.as_bool(), value.as_str()) {
+        (Some(false), _) => Ok(Tell::Nothing),
+        (Some(true), _) => Ok(Tell::Brief),
+        (_, Some("full")) => Ok(Tell::Full),
+        _ => error(path, format!("true, false or full is expected, not {value}")),
+    }
 }
 
 impl Settings {
@@ -142,11 +205,13 @@ impl Settings {
                 "executor_idle" => {
                     settings.executor_idle = Duration::from_millis(values::milliseconds(&path, value)?);
                 }
+                "learn" => settings.learn = learn(&path, value)?,
+                "tell_refusals" => settings.tell_refusals = tell(&path, value)?,
                 "recordings" => recordings::read(&path, value, &mut settings.recordings)?,
                 "total_memory" => settings.total_memory = values::size(&path, value, 64 << 20..=1 << 44)?,
                 _ => {
                     let known = "user, require_second_wall, executor_idle, max_running, max_waiting, max_queued, total_memory, \
-                                 limits, recordings, compile, modules, masters, profiles, replace_standard, keys and revoked";
+                                 limits, learn, tell_refusals, recordings, compile, modules, masters, profiles, replace_standard, keys and revoked";
                     return error(&path, format!("there is no such setting; there are {known}"));
                 }
             }

@@ -57,7 +57,7 @@ fn limits() {
     fails(
         "moduls: {}",
         "sandbox:moduls: there is no such setting; there are user, require_second_wall, executor_idle, max_running, max_waiting, max_queued, \
-         total_memory, limits, recordings, compile, modules, masters, profiles, replace_standard, keys and revoked",
+         total_memory, limits, learn, tell_refusals, recordings, compile, modules, masters, profiles, replace_standard, keys and revoked",
     );
 }
 

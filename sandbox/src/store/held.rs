@@ -75,6 +75,11 @@ impl Held {
         (!self.lines.is_empty()).then(|| Line::file(&self.lines))
     }
 
+    /// Returns each of these lines alone.
+    pub(crate) fn each_line(&self) -> Vec<String> {
+        self.lines.iter().map(Line::text).collect()
+    }
+
     /// Returns the reasons, without the remedy.
     pub(crate) fn reasons(&self) -> String {
         let Why { more, older, rolled_back } = &self.why;

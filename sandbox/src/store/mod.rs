@@ -219,6 +219,13 @@ impl Store {
         locked(&self.refused)
     }
 
+    /// Returns the policy's refusal of a module that is left out. None if that has another reason.
+    pub(crate) fn refusal_of(&self, name: &str) -> Option<Box<Refused>> {
+        let name: ModuleName = name.parse().ok()?;
+        let of = |all: &BTreeMap<ModuleName, LeftOut>| all.get(&name)?.refused.clone();
+        of(&self.refused()).or_else(|| of(&self.all_left_out()))
+    }
+
     /// Returns the modules that wait for the owner's decision.
     pub(crate) fn all_held(&self) -> MutexGuard<'_, BTreeMap<ModuleName, Arc<Held>>> {
         locked(&self.held)

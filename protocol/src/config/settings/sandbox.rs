@@ -59,6 +59,11 @@ settings! { AREA = "Sandbox (see docs/sandbox.md)";
     SANDBOX_RECORDINGS: Value = mapping("sandbox:recordings", minion("{}"));
     /// Size of one recording. A call that asks the host for more goes on, and its recording ends.
     SANDBOX_RECORDINGS_SIZE: Value = size("sandbox:recordings:size", "8MiB", 4 << 10..=16 << 20);
+    /// Of which modules the jobs are kept that were refused something, for `sandbox.suggest`: true, or a list of modules. It grants nothing.
+    SANDBOX_LEARN: Value = any("sandbox:learn", minion("False"));
+    /// What the master is told of refusals, by the event `salt/minion/ID/sandbox/refused` once in ten seconds at most: true, the functions and
+    /// their jobs; full, also what was wanted; or false.
+    SANDBOX_TELL_REFUSALS: Value = any("sandbox:tell_refusals", minion("True"));
     /// Size of all recordings together; the oldest make room.
     SANDBOX_RECORDINGS_TOTAL: Value = size("sandbox:recordings:total", "64MiB", 64 << 10..=1 << 40);
     /// Names of variables, arguments and HTTP headers whose values are replaced in recordings; `*` stands for any text.

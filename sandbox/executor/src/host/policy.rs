@@ -37,6 +37,28 @@ impl Host for Guest {
         self.policy("policy.approve", PolicyOp::Approve { name, sha256 }).await
     }
 
+    async fn refusals(&mut self) -> wasmtime::Result<Data> {
+        let what = "policy.refusals";
+        let value = self.ask_or_end(what, HostOp::Policy(PolicyOp::Refusals)).await?;
+        Ok(super::data(what, value)?)
+    }
+
+    async fn suggest(
+        &mut self,
+        since_s: Option<u64>,
+        module: Option<String>,
+    ) -> wasmtime::Result<Result<Data, String>> {
+        self.policy("policy.suggest", PolicyOp::Suggest { since_s, module }).await
+    }
+
+    async fn grant(&mut self, line: String) -> wasmtime::Result<Result<Data, String>> {
+        self.policy("policy.grant", PolicyOp::Grant { line }).await
+    }
+
+    async fn revoke(&mut self, line: String) -> wasmtime::Result<Result<Data, String>> {
+        self.policy("policy.revoke", PolicyOp::Revoke { line }).await
+    }
+
     async fn rollback(&mut self, name: String) -> wasmtime::Result<Result<Data, String>> {
         self.policy("policy.rollback", PolicyOp::Rollback { name }).await
     }

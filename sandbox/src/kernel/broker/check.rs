@@ -4,7 +4,7 @@
 use brine_capabilities::{Asker, Capability, Grant, Refusal};
 use brine_sandbox_wire::{HostError, HostOp};
 
-use super::Caller;
+use super::{Broker, Caller, RefusedCall};
 
 /// Checks one call. Returns it in the form to perform: a program by its granted path, a URL in its normal form.
 ///
@@ -13,6 +13,24 @@ use super::Caller;
 /// Why it is refused, and how the owner would grant it.
 pub fn check(caller: &Caller, op: HostOp) -> Result<HostOp, HostError> {
     brine_capabilities::check(&caller.asker(), &caller.grants, op).map_err(|refusal| caller.refuse(refusal))
+}
+
+/// As [`check`], and has the broker take note of a refusal.
+pub(crate) fn check_and_tell(broker: &dyn Broker, caller: &Caller, op: HostOp) -> Result<HostOp, HostError> {
+    brine_capabilities::check(&caller.asker(), &caller.grants, op).map_err(|refusal| {
+        let (what, lift) = match &refusal {
+            Refusal::NotGranted { what, lift } => (what, lift.as_deref()),
+            Refusal::Never(what) => (what, None),
+            Refusal::Malformed(_) => return caller.refuse(refusal),
+        };
+        let line = || {
+            let (capability, grant) = lift?;
+            caller.remedy.as_ref()?.line(*capability, grant.clone())
+        };
+        let module = caller.module.as_str();
+        broker.refused(&RefusedCall { job: &caller.job, module, what, line: &line });
+        caller.refuse(refusal)
+    })
 }
 
 /// Checks whether a caller may reach a host (a name or an address) at this port: for redirects, and for the addresses

@@ -23,6 +23,7 @@ use futures_util::future::BoxFuture;
 use rmpv::Value;
 
 pub(crate) use answer::cut_down;
+pub(crate) use check::check_and_tell;
 pub use check::{check, check_host};
 pub(crate) use plan::{Next, Plan};
 
@@ -61,6 +62,21 @@ pub struct Caller {
 pub trait Remedy: std::fmt::Debug + Send + Sync {
     /// Returns the end of a refusal's message, `; the owner of this host grants it by this line …`.
     fn sentence(&self, capability: Capability, grant: Grant) -> String;
+
+    /// Returns the line that grants this and nothing that its place grants already. None if no line does.
+    fn line(&self, capability: Capability, grant: Grant) -> Option<String>;
+}
+
+/// Something that was refused, for the owner of this host.
+pub struct RefusedCall<'a> {
+    /// The job.
+    pub job: &'a JobContext,
+    /// The module.
+    pub module: &'a str,
+    /// `run /usr/bin/whoami`
+    pub what: &'a str,
+    /// Makes the line that would grant it, if one would. This costs more than all the rest.
+    pub line: &'a dyn Fn() -> Option<String>,
 }
 
 impl Caller {
@@ -167,6 +183,9 @@ pub trait Broker: Send + Sync + 'static {
 
     /// Logs one line of a module. The line has no control characters and is within the job's budget.
     fn log(&self, job: &JobContext, level: LogLevel, message: &str);
+
+    /// Takes note of a refusal. Called for each, so it must be quick.
+    fn refused(&self, _refused: &RefusedCall<'_>) {}
 
     /// Returns the values that recordings of calls of this job must not contain: its pillar.
     fn secrets(&self, _job: &JobContext) -> Vec<Value> {

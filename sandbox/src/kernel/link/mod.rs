@@ -204,7 +204,7 @@ impl Link {
                         let _ = call.done.send(CallEnd::Done(bounded(outcome), usage));
                     }
                 }
-                FromExecutor::HostCall { call, request, op } => match self.admit(call, op) {
+                FromExecutor::HostCall { call, request, op } => match self.admit(&**broker, call, op) {
                     Admitted::Refused(error) => self.reply(call, request, Err(error)).await,
                     Admitted::Answered(value) => self.reply(call, request, Ok(value::encode(&value))).await,
                     Admitted::Broken(why) => return why,

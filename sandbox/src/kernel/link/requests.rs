@@ -22,7 +22,7 @@ pub(super) enum Admitted {
 
 impl Link {
     /// Checks a guest's request against its grants. This is the only place.
-    pub(super) fn admit(&self, call: u64, op: HostOp) -> Admitted {
+    pub(super) fn admit(&self, broker: &dyn Broker, call: u64, op: HostOp) -> Admitted {
         let (caller, over) = {
             let mut state = self.state();
             let Some(call) = state.calls.get_mut(&call) else {
@@ -42,7 +42,7 @@ impl Link {
             (Arc::clone(&call.caller), over)
         };
         // The lock is free during this check, so that other calls do not wait.
-        let admitted = match broker::check(&caller, op) {
+        let admitted = match broker::check_and_tell(broker, &caller, op) {
             Ok(op) => match &caller.plan {
                 None => return Admitted::Asks { caller, over, op },
                 Some(plan) => match plan.next(&caller.job.function, &caller.grants, op) {

@@ -115,6 +115,8 @@ fn one_of_each() -> Vec<HostOp> {
         HostOp::Policy(PolicyOp::Show { name: "test".into() }),
         HostOp::Policy(PolicyOp::Check),
         HostOp::Policy(PolicyOp::Diff { name: "test".into() }),
+        HostOp::Policy(PolicyOp::Refusals),
+        HostOp::Policy(PolicyOp::Suggest { since_s: Some(60), module: Some("test".into()) }),
     ]
 }
 
@@ -140,6 +142,21 @@ fn modules_are_approved_by_who_types_it_on_this_host_alone() {
             why.contains("approved on the host itself") && why.contains("salt-call --local sandbox.approve mine abab"),
             "{why}"
         );
+    }
+    let line = || "cmd: {process: [/bin/x]}".to_owned();
+    for (function, op) in [
+        ("grant", HostOp::Policy(PolicyOp::Grant { line: line() })),
+        ("revoke", HostOp::Policy(PolicyOp::Revoke { line: line() })),
+    ] {
+        assert!(check(&at("sandbox", function, None), op.clone()).is_ok());
+        let mut nested = at("sandbox", function, None);
+        nested.chain = ["state.apply".to_owned(), format!("sandbox.{function}")].into();
+        for caller in
+            [at("sandbox", function, Some("aa:bb")), nested, at("sandbox", "list", None), at("mine", function, None)]
+        {
+            let why = denied(&caller, op.clone());
+            assert!(why.contains("changed on the host itself"), "{why}");
+        }
     }
     let rollback = || HostOp::Policy(PolicyOp::Rollback { name: "mine".into() });
     for master in [None, Some("aa:bb")] {

@@ -1,0 +1,216 @@
+//! Grants and revokes lines: in the owner's own file, checked as the minion will read it.
+
+use std::fs::{self, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
+use std::path::{Path, PathBuf};
+
+use brine_protocol::config::yaml;
+use brine_protocol::value::{Value, ValueExt, map};
+use brine_sandbox::Settings;
+
+use super::line::OwnersLine;
+use super::value::{add, at, put, same, take};
+use super::{edit, risk};
+use crate::config::MinionOpts;
+
+/// The file that is made where no file has a section `sandbox`.
+const OWN_FILE: &str = "sandbox.conf";
+const SECTION: &str = "sandbox";
+
+/// What is to become of a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Deed {
+    /// Its entry is granted beside what is there.
+    Grant,
+    /// What it names is taken away.
+    Revoke,
+}
+
+/// Grants or revokes a line, or with `test` says what would change. Returns a map: the file, the changed lines, and a word on the risk.
+/// Blocks on the disk.
+///
+/// # Errors
+/// One line: nothing was changed.
+pub(crate) fn carry_out(opts: &MinionOpts, deed: Deed, text: &str, test: bool) -> Result<Value, String> {
+    let line = OwnersLine::parse(text)?;
+    let file = File::find(&opts.conf_dir)?;
+    let by_hand = |why: &str| {
+        let path = file.path.display();
+        format!("{why}; nothing was changed: write it into {path} by hand, below sandbox: modules:  {text}")
+    };
+    let present = at(&file.value, &line.path).cloned();
+    let (new, changed) = match deed {
+        Deed::Grant => {
+            let mut new = present.clone().unwrap_or(Value::Nil);
+            add(&mut new, &line.entry).map_err(|why| by_hand(&why))?;
+            let changed = present.as_ref() != Some(&new);
+            (Some(new), changed)
+        }
+        Deed::Revoke => {
+            let Some(mut left) = present.clone() else {
+                return Err(format!("{} has no such entry: {}", file.path.display(), line.path.join(":")));
+            };
+            let empty = take(&mut left, &line.entry);
+            let changed = empty || present.as_ref() != Some(&left);
+            ((!empty).then_some(left), changed)
+        }
+    };
+    if !changed {
+        let already = if deed == Deed::Grant { "says this already" } else { "does not say this" };
+        return Err(format!("{} {already}", file.path.display()));
+    }
+    // What the minion will read, before anything is written.
+    let mut expected = file.value.clone();
+    put(&mut expected, &line.path, new.clone()).map_err(|why| by_hand(&why))?;
+    let mut whole = opts.sandbox.clone();
+    if file.is_all {
+        whole = expected.get(SECTION).cloned().unwrap_or(Value::Nil);
+    } else if let Some(new) = &new {
+        let mut merged = at(&whole, &line.path[1..]).cloned().unwrap_or(Value::Nil);
+        add(&mut merged, new).map_err(|why| by_hand(&why))?;
+        put(&mut whole, &line.path[1..], Some(merged)).map_err(|why| by_hand(&why))?;
+    }
+    Settings::load(&whole, &opts.conf_dir).map_err(|why| format!("{why}; nothing was changed"))?;
+    let edited = match &new {
+        Some(new) => edit::set(&file.text, &line.path, new),
+        None => edit::remove(&file.text, &line.path),
+    };
+    let style = "the file is not in the style that this can change";
+    let edited = edited.ok_or_else(|| by_hand(style))?;
+    let read = yaml::load(&edited).map_err(|_| by_hand(style))?;
+    if !same(&read, &expected) {
+        return Err(by_hand(style));
+    }
+    let changes = diff(&file.text, &edited);
+    if !test {
+        file.write(&edited).map_err(|error| format!("{}: {error}; nothing was changed", file.path.display()))?;
+    }
+    let mut said = vec![
+        ("file", Value::from(file.path.display().to_string())),
+        ("diff", Value::from(changes)),
+        ("written", Value::from(!test)),
+    ];
+    if deed == Deed::Grant {
+        said.push(("risk", Value::from(risk::of(line.module(), &line.entry))));
+    }
+    if !test {
+        said.push((
+            "next",
+            Value::from(
+                "a running minion takes it up when it reads its configuration again: systemctl reload salt-minion",
+            ),
+        ));
+    }
+    Ok(map(said))
+}
+
+/// The file with the owner's section.
+struct File {
+    path: PathBuf,
+    text: String,
+    /// Its content.
+    value: Value,
+    /// No other file has a section that is merged with this one.
+    is_all: bool,
+}
+
+impl File {
+    /// Finds the file: an included one takes the place of the main one, as when the configuration is read.
+    fn find(conf_dir: &Path) -> Result<Self, String> {
+        let included = conf_dir.join("minion.d");
+        let mut paths: Vec<PathBuf> = match fs::read_dir(&included) {
+            Ok(items) => items
+                .flatten()
+                .map(|item| item.path())
+                .filter(|path| path.extension().is_some_and(|it| it == "conf"))
+                .collect(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(format!("{}: {error}", included.display())),
+        };
+        paths.sort();
+        let mut found = Vec::new();
+        for path in paths {
+            let (text, value) = read(&path)?;
+            if value.get(SECTION).is_some() {
+                found.push(Self { path, text, value, is_all: true });
+            }
+        }
+        if found.len() > 1 {
+            let own = found.iter().position(|file| file.path.file_name().is_some_and(|name| name == OWN_FILE));
+            let Some(own) = own else {
+                let names: Vec<String> = found.iter().map(|file| file.path.display().to_string()).collect();
+                return Err(format!(
+                    "{} each have a section sandbox, so the line has to be written by hand",
+                    names.join(" and ")
+                ));
+            };
+            let mut own = found.swap_remove(own);
+            own.is_all = false;
+            return Ok(own);
+        }
+        if let Some(file) = found.pop() {
+            return Ok(file);
+        }
+        let main = conf_dir.join("minion");
+        let (text, value) = read(&main)?;
+        if value.get(SECTION).is_some() {
+            return Ok(Self { path: main, text, value, is_all: true });
+        }
+        let path = included.join(OWN_FILE);
+        let (text, value) = read(&path)?;
+        Ok(Self { path, text, value, is_all: true })
+    }
+
+    /// Replaces the file at once, with its mode and owner. A symbolic link stays one.
+    fn write(&self, text: &str) -> io::Result<()> {
+        let path = fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
+        let dir = path.parent().unwrap_or(Path::new("/"));
+        fs::create_dir_all(dir)?;
+        match read(&path) {
+            Ok((now, _)) if now == self.text => {}
+            _ => return Err(io::Error::other("somebody else has just changed it")),
+        }
+        let before = fs::metadata(&path).ok();
+        let mut new = tempfile::Builder::new().prefix(".sandbox").suffix(".new").tempfile_in(dir)?;
+        new.write_all(text.as_bytes())?;
+        let mode = before.as_ref().map_or(0o600, |before| before.mode() & 0o7777);
+        new.as_file().set_permissions(Permissions::from_mode(mode))?;
+        if let Some(before) = before {
+            let made = new.as_file().metadata()?;
+            if (made.uid(), made.gid()) != (before.uid(), before.gid()) {
+                chown(new.path(), Some(before.uid()), Some(before.gid()))?;
+            }
+        }
+        new.as_file().sync_all()?;
+        new.persist(&path).map_err(|error| error.error)?;
+        fs::File::open(dir)?.sync_all()
+    }
+}
+
+/// The text and the content of a file; empty ones if it is not there.
+fn read(path: &Path) -> Result<(String, Value), String> {
+    let failed = |why: String| format!("{}: {why}", path.display());
+    let text = match brine_files::read_named_text(path, yaml::MAX_TEXT as u64) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(failed(error.to_string())),
+    };
+    let value = yaml::load(&text).map_err(|error| failed(error.to_string()))?;
+    match value {
+        map @ Value::Map(_) => Ok((text, map)),
+        Value::Nil => Ok((text, Value::Map(Vec::new()))),
+        _ => Err(failed("it is no map".to_owned())),
+    }
+}
+
+/// The lines that differ: those that go with `-`, those that come with `+`.
+fn diff(old: &str, new: &str) -> String {
+    let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
+    let before = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
+    let (old, new) = (&old[before..], &new[before..]);
+    let after = old.iter().rev().zip(new.iter().rev()).take_while(|(a, b)| a == b).count();
+    let gone = old[..old.len() - after].iter().map(|line| format!("-{line}"));
+    let come = new[..new.len() - after].iter().map(|line| format!("+{line}"));
+    gone.chain(come).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,227 @@
+//! Changes one entry in the text of a configuration file and leaves every other line as it is.
+//!
+//! It knows maps in block style, as owners write them. What it makes is read again and compared by who calls it, so that a file in
+//! another style is refused and never damaged.
+
+use super::value::flow;
+use brine_protocol::value::Value;
+use brine_sandbox::yaml_text;
+
+/// Columns by which a level is indented where the file does not show its own.
+const STEP: usize = 2;
+
+/// The text with the entry at this path set to a value, on one line. None if it cannot be placed.
+pub(super) fn set(text: &str, path: &[String], value: &Value) -> Option<String> {
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    let mut block = Block::root(&lines);
+    for (nth, key) in path.iter().enumerate() {
+        let last = nth + 1 == path.len();
+        match block.find(&lines, key) {
+            Some(at) if last => {
+                let end = block.end_of(&lines, at);
+                let kept: Vec<String> = lines[at..end].iter().filter(|line| is_comment(line)).cloned().collect();
+                let entry = format!("{}{}: {}", " ".repeat(block.indent), yaml_text(key), flow(value));
+                lines.splice(at..end, kept.into_iter().chain([entry]));
+                return Some(joined(&lines));
+            }
+            Some(at) => block = block.within(&lines, at)?,
+            None => {
+                let mut new = Vec::new();
+                for (depth, key) in path[nth..].iter().enumerate() {
+                    let indent = " ".repeat(block.indent + depth * STEP);
+                    let is_last = nth + depth + 1 == path.len();
+                    let value = if is_last { format!(" {}", flow(value)) } else { String::new() };
+                    new.push(format!("{indent}{}:{value}", yaml_text(key)));
+                }
+                lines.splice(block.end..block.end, new);
+                return Some(joined(&lines));
+            }
+        }
+    }
+    None
+}
+
+/// The text without the entry at this path, and without the maps that would be empty then. None if it is not there.
+pub(super) fn remove(text: &str, path: &[String]) -> Option<String> {
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    let mut block = Block::root(&lines);
+    // The outermost line that goes: of a map in which nothing else is.
+    let mut from: Option<(usize, usize)> = None;
+    for (nth, key) in path.iter().enumerate() {
+        let at = block.find(&lines, key)?;
+        let end = block.end_of(&lines, at);
+        if block.keys(&lines) > 1 || from.is_none() {
+            from = Some((at, end));
+        }
+        if nth + 1 < path.len() {
+            block = block.within(&lines, at)?;
+        }
+    }
+    let (at, end) = from?;
+    let kept: Vec<String> = lines[at..end].iter().filter(|line| is_comment(line)).cloned().collect();
+    lines.splice(at..end, kept);
+    Some(joined(&lines))
+}
+
+fn joined(lines: &[String]) -> String {
+    let mut text = lines.join("\n");
+    text.push('\n');
+    text
+}
+
+/// A map in block style: its lines, without those of comments after it.
+#[derive(Debug, Clone, Copy)]
+struct Block {
+    start: usize,
+    end: usize,
+    indent: usize,
+}
+
+impl Block {
+    fn root(lines: &[String]) -> Self {
+        let start = lines.iter().position(|line| line.trim_end() == "---").map_or(0, |at| at + 1);
+        let content = |at: &usize| is_content(&lines[*at]);
+        let end = (start..lines.len()).rev().find(content).map_or(start, |at| at + 1);
+        Self { start, end: end.max(start), indent: 0 }
+    }
+
+    /// The line of a key of this map.
+    fn find(&self, lines: &[String], key: &str) -> Option<usize> {
+        self.at_indent(lines).find(|at| key_of(&lines[*at]).is_some_and(|(found, _)| found == key))
+    }
+
+    fn keys(&self, lines: &[String]) -> usize {
+        self.at_indent(lines).count()
+    }
+
+    fn at_indent(&self, lines: &[String]) -> impl Iterator<Item = usize> {
+        (self.start..self.end).filter(|at| is_content(&lines[*at]) && indent(&lines[*at]) == self.indent)
+    }
+
+    /// The line after the entry that begins at this line.
+    fn end_of(&self, lines: &[String], at: usize) -> usize {
+        let next = (at + 1..self.end).find(|next| is_content(&lines[*next]) && indent(&lines[*next]) <= self.indent);
+        let end = next.unwrap_or(self.end);
+        // Comments and blank lines before the next entry are about that.
+        (at..end).rev().find(|last| is_content(&lines[*last])).map_or(at + 1, |last| last + 1)
+    }
+
+    /// The map that is the value of the key in this line. None if it is not in block style.
+    fn within(&self, lines: &[String], at: usize) -> Option<Self> {
+        let (_, rest) = key_of(&lines[at])?;
+        if !rest.is_empty() && !rest.starts_with('#') {
+            return None;
+        }
+        let end = self.end_of(lines, at);
+        let first = (at + 1..end).find(|line| is_content(&lines[*line]));
+        let deeper = first.map_or(self.indent + STEP, |first| indent(&lines[first]));
+        (deeper > self.indent).then_some(Self { start: at + 1, end, indent: deeper })
+    }
+}
+
+fn indent(line: &str) -> usize {
+    line.len() - line.trim_start_matches(' ').len()
+}
+
+fn is_comment(line: &str) -> bool {
+    line.trim_start().starts_with('#')
+}
+
+fn is_content(line: &str) -> bool {
+    !line.trim().is_empty() && !is_comment(line)
+}
+
+/// The key of a line, and what comes after it.
+fn key_of(line: &str) -> Option<(String, &str)> {
+    let line = line.trim();
+    let (key, rest) = match line.bytes().next()? {
+        quote @ (b'"' | b'\'') => {
+            let end = line[1..].find(char::from(quote))? + 1;
+            let rest = line[end + 1..].strip_prefix(':')?;
+            (line[1..end].to_owned(), rest)
+        }
+        _ => {
+            let (key, rest) = line.split_once(": ").or_else(|| Some((line.strip_suffix(':')?, "")))?;
+            (key.to_owned(), rest)
+        }
+    };
+    Some((key, rest.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brine_protocol::config::yaml;
+
+    fn path(text: &str) -> Vec<String> {
+        text.split('/').map(str::to_owned).collect()
+    }
+
+    const FILE: &str = "\
+# the host's minion
+master: m.example   # where
+
+sandbox:
+  # what we let in
+  limits: {memory: 64MiB}
+  modules:
+    # for the load
+    cmd:
+      process:   # only this
+        - /usr/bin/uptime
+    \"disk\": {grains: true}
+
+  # after all
+user: root
+";
+
+    #[test]
+    fn an_entry_is_set_and_all_other_lines_stay() {
+        let value = yaml::load("{process: [/a]}").unwrap();
+        for (at, expect) in [
+            ("sandbox/modules/disk", FILE.replace("\"disk\": {grains: true}", "disk: {process: [/a]}")),
+            (
+                "sandbox/modules/cmd",
+                FILE.replace(
+                    "    cmd:\n      process:   # only this\n        - /usr/bin/uptime\n",
+                    "    cmd: {process: [/a]}\n",
+                ),
+            ),
+            ("sandbox/modules/new", FILE.replace("{grains: true}\n", "{grains: true}\n    new: {process: [/a]}\n")),
+            (
+                "sandbox/masters/aa:bb/modules/cmd",
+                FILE.replace(
+                    "{grains: true}\n",
+                    "{grains: true}\n  masters:\n    \"aa:bb\":\n      modules:\n        cmd: {process: [/a]}\n",
+                ),
+            ),
+            ("other/x", format!("{FILE}other:\n  x: {{process: [/a]}}\n")),
+        ] {
+            assert_eq!(set(FILE, &path(at), &value).as_deref(), Some(expect.as_str()), "{at}");
+        }
+        assert_eq!(set("", &path("a/b"), &value).as_deref(), Some("a:\n  b: {process: [/a]}\n"));
+        let inner = "a:\n  b:\n    # why\n    c: 1\n";
+        assert_eq!(set(inner, &path("a/b"), &value).as_deref(), Some("a:\n    # why\n  b: {process: [/a]}\n"));
+    }
+
+    #[test]
+    fn an_entry_is_removed_with_maps_that_would_be_empty() {
+        for (at, expect) in [
+            ("sandbox/modules/disk", FILE.replace("    \"disk\": {grains: true}\n", "")),
+            ("user", FILE.replace("user: root\n", "")),
+        ] {
+            assert_eq!(remove(FILE, &path(at)).as_deref(), Some(expect.as_str()), "{at}");
+        }
+        assert_eq!(
+            remove("x: 1\na:\n  b:\n    # why\n    c: 1\n", &path("a/b/c")).as_deref(),
+            Some("x: 1\n    # why\n")
+        );
+        assert_eq!(remove(FILE, &path("sandbox/nothing")), None);
+    }
+
+    #[test]
+    fn a_map_in_flow_style_is_not_entered() {
+        let value = Value::from(true);
+        assert_eq!(set("sandbox: {modules: {}}\n", &path("sandbox/modules/x"), &value), None);
+    }
+}

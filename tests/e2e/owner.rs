@@ -1,0 +1,89 @@
+//! The owner's way from a refusal to a grant and back, and that nobody else can go it.
+
+use brine_kit::wait::wait_for;
+use brine_tests::salt::{Kind, Master, Minion};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_else(|| panic!("not text: {value}"))
+}
+
+/// Calls a function on the minion's host, as its owner.
+fn own(minion: &Minion, args: &[&str]) -> Value {
+    let line = [&["--local", "--out=json"], args].concat();
+    minion.salt_call(&line).exits(0).json()["local"].clone()
+}
+
+#[test]
+fn what_was_refused_is_granted_by_its_line_and_taken_back() {
+    let master = Master::start("");
+    let conf = "# what this host permits\nsandbox:\n  modules:\n    # nothing but grains\n    cmd: {grains: true}   # for cmd.run\n  learn: true\n";
+    let minion = master.minion_kind(Kind::Brine, "web1", conf);
+    for _ in 0..2 {
+        assert!(text(&master.json("web1", &["cmd.run", "id -u"])).contains("may not run"));
+    }
+    // The running minion writes once a second.
+    let listed = wait_for("the refusals", || {
+        let all = own(&minion, &["sandbox.refusals"]);
+        (all[0]["times"] == json!(2)).then_some(all)
+    });
+    let (line, jid) = (text(&listed[0]["line"]), text(&listed[0]["jid"]));
+    assert!(line.starts_with("cmd: {process: [") && line.ends_with("/id]}"), "{line}");
+    assert_eq!((listed[0]["function"].as_str(), listed[0]["master"].is_string()), (Some("cmd.run"), true));
+    assert_eq!(own(&minion, &["sandbox.check"])["refusals"], json!({"different": 1, "times": 2}));
+    let suggested = own(&minion, &["sandbox.suggest", "since=1h", "module=cmd"]);
+    assert_eq!((suggested[0]["line"].as_str(), suggested[0]["jobs"][0].as_str()), (Some(line), Some(jid)));
+    assert_eq!(suggested[0]["jobs"].as_array().map(Vec::len), Some(2), "{suggested}");
+    assert!(text(&suggested[0]["risk"]).starts_with("medium"), "{suggested}");
+    assert_eq!(own(&minion, &["sandbox.suggest", "module=test"]), json!([]));
+
+    // Neither a master nor a function of the host's own may grant.
+    let file = minion.path("conf/minion.d");
+    for function in ["sandbox.grant", "sandbox.revoke"] {
+        let refused = master.json("web1", &[function, line]);
+        assert!(text(&refused).contains("changed on the host itself"), "{refused}");
+    }
+    let tried = own(&minion, &["sandbox.grant", line, "test=True"]);
+    assert_eq!(tried["written"], json!(false));
+    assert!(text(&master.json("web1", &["cmd.run", "id -u"])).contains("may not run"));
+
+    let granted = own(&minion, &["sandbox.grant", line]);
+    let path = text(&granted["file"]);
+    let content = std::fs::read_to_string(path).expect("the owner's file");
+    assert!(content.contains("# what this host permits") && content.contains("# nothing but grains"), "{content}");
+    assert!(text(&granted["diff"]).contains("/id]"), "{granted} {}", file.display());
+    let again = minion.salt_call(&["--local", "sandbox.grant", line]);
+    assert!(again.code != 0 && again.stderr.contains("says this already"), "{again:?}");
+    minion.running().signal(Signal::HUP);
+    let id = json!(rustix::process::getuid().as_raw().to_string());
+    wait_for("the grant", || (master.json("web1", &["cmd.run", "id -u"]) == id).then_some(()));
+
+    own(&minion, &["sandbox.revoke", line]);
+    minion.running().signal(Signal::HUP);
+    wait_for("the refusal", || {
+        master.json("web1", &["cmd.run", "id -u"]).as_str()?.contains("may not run").then_some(())
+    });
+    let content = std::fs::read_to_string(path).expect("the owner's file");
+    assert!(content.contains("cmd: {grains: true}") && content.contains("# what this host permits"), "{content}");
+}
+
+#[test]
+fn a_line_that_is_wrong_or_wider_than_it_says_changes_nothing() {
+    let master = Master::start("");
+    let minion = master.minion_kind(Kind::Brine, "web1", "sandbox: {modules: {cmd: {process: false}}}");
+    for (line, why) in [
+        ("cmd: {process: [/usr/bin/id]}", "would replace"),
+        ("cmd: {proces: [/usr/bin/id]}", "there is no such grant"),
+        ("cmd: {filesystem: {/srv/../etc: rw}}", "/srv/../etc"),
+        ("cmd: true", "a line is one entry"),
+        ("x: {grains: true}\ny: {grains: true}", "control characters"),
+        ("limits: {memory: 9}", "sandbox:modules:limits"),
+        ("../x: {grains: true}", "sandbox:modules:../x"),
+    ] {
+        let refused = minion.salt_call(&["--local", "sandbox.grant", line]);
+        assert!(refused.code != 0 && refused.stderr.contains(why), "{line}: {refused:?}");
+    }
+    let missing = minion.salt_call(&["--local", "sandbox.revoke", "disk: {grains: true}"]);
+    assert!(missing.code != 0 && missing.stderr.contains("has no such entry"), "{missing:?}");
+}
