@@ -9,7 +9,7 @@ use brine_protocol::event::{Event, Framing, frame};
 use brine_protocol::value::{Value as Wire, from_json};
 use brine_tests::events::Events;
 use brine_tests::salt::{Kind, Master};
-use brine_kit::process::Signal;
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 /// A master with reactions (lines below `reactor:`, `DIR` is their folder), more configuration and SLS files.

@@ -59,8 +59,13 @@ impl Table {
         if known.configured == now {
             return;
         }
-        let kept = |new: &Arc<Entry>| known.entries.iter().find(|old| old.written == new.written).unwrap_or(new);
-        *known = Known::new(entries.iter().map(|new| Arc::clone(kept(new))).collect());
+        let mut new = entries.to_vec();
+        for entry in &mut new {
+            if let Some(same) = known.entries.iter().find(|old| old.written == entry.written) {
+                *entry = Arc::clone(same);
+            }
+        }
+        *known = Known::new(new);
     }
 
     /// Adds an entry: `event`, `reactors`, `from_minions`. Returns Salt's answer.
