@@ -293,6 +293,23 @@ fn a_changed_configuration_counts_at_sighup() {
     assert!(master.command("salt-run", &["reactor.list"]).stdout.contains("Reactor system is not running."));
 }
 
+/// A runner fires in the name of its caller: the template sees who it is.
+#[test]
+fn an_event_that_a_runner_sends_is_its_callers() {
+    let config = "external_auth: {sharedsecret: {fred: ['@runner']}}\nsharedsecret: a-long-secret-for-tests";
+    let master = started("  - x/*: [DIR/show.sls]\n", config, &[("show.sls", SHOW)]);
+    let events = master.events();
+    let login = ["-a", "sharedsecret", "--username=fred", "--password=a-long-secret-for-tests"];
+    for (login, mark, by) in [(&[][..], "roots", ("root", None)), (&login[..], "freds", ("user", Some("fred")))] {
+        let data = format!("{{mark: {mark}}}");
+        master.command("salt-run", &[login, &["event.send", "x/1", &data]].concat()).exits(0);
+        let run = wait_for(mark, || args_with(&events, mark).into_iter().next());
+        let told = &run[0]["by"];
+        assert_eq!(told["kind"], by.0, "{run}");
+        assert!(by.1.is_none_or(|name| told["name"] == name), "{run}");
+    }
+}
+
 /// A reaction has the rights of the reactor: who may call runners must not bring his own.
 #[test]
 fn a_user_with_all_runners_adds_no_reaction() {
