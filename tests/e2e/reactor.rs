@@ -32,7 +32,8 @@ struct Fire(UnixStream);
 
 impl Fire {
     fn new(master: &Master) -> Self {
-        Self(UnixStream::connect(master.path("sock/master_event_pull.ipc")).expect("the master's bus"))
+        let path = master.path("sock/master_event_pull.ipc");
+        Self(wait_for("the master's bus", || UnixStream::connect(&path).ok()))
     }
 
     fn event(&mut self, tag: &str, data: &Value) {
@@ -261,7 +262,8 @@ fn a_changed_configuration_counts_at_sighup() {
     master.up();
     let before = std::fs::read_to_string(&conf).expect("just written");
     let hup = |more: &str, said: &str| {
-        std::fs::write(&conf, format!("{before}\n{}\n", more.replace("SLS", &path.display().to_string()))).expect("our own folder");
+        std::fs::write(&conf, format!("{before}\n{}\n", more.replace("SLS", &path.display().to_string())))
+            .expect("our own folder");
         let seen = log(&master).len();
         master.daemon.as_ref().expect("it runs").signal(Signal::HUP);
         wait_for(said, || log(&master)[seen..].contains(said).then_some(()));

@@ -43,7 +43,7 @@ fn new_engines_greet_who_fires_events() {
     wait_for("all engines", || {
         LANGUAGES.iter().all(|lang| list()[format!("greet_{lang}")]["state"] == "running").then_some(())
     });
-    let mut bus = UnixStream::connect(master.path("sock/master_event_pull.ipc")).unwrap();
+    let mut bus = wait_for("the bus", || UnixStream::connect(master.path("sock/master_event_pull.ipc")).ok());
     let event = Event::new("deploy/done", map([("version", Value::from(5))]));
     bus.write_all(&frame(&event, Framing::Prefixed)).unwrap();
     for lang in LANGUAGES {

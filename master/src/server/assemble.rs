@@ -418,6 +418,14 @@ pub(super) fn maintain(
                 engines.run(events, engines_stop).await;
             }
         };
-        tokio::join!(maintain, watch, tell_presence, keep_events, reactor.run(reactor_events, reactor_stop), run_engines, runners.tell_interrupted());
+        tokio::join!(
+            maintain,
+            watch,
+            tell_presence,
+            keep_events,
+            reactor.run(reactor_events, reactor_stop),
+            run_engines,
+            runners.tell_interrupted()
+        );
     }
 }
