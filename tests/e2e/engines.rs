@@ -120,7 +120,7 @@ fn returns_of_jobs_reach_servers() {
     // The executors are killed; the next event comes all the same.
     let executors = master.daemon.as_ref().expect("it runs").children();
     for pid in executors {
-        if proc(&pid, "comm").is_some_and(|name| name.trim() == "brine-executor") {
+        if proc(pid, "comm").is_some_and(|name| name.trim() == "brine-executor") {
             run(Path::new("kill"), &["-9", &pid.to_string()]).exits(0);
         }
     }

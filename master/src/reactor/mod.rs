@@ -233,3 +233,35 @@ fn asked(event: &BusEvent) -> Option<&str> {
     }
     event.event.tag.strip_prefix(MANAGE)
 }
+
+#[cfg(test)]
+mod tests {
+    use brine_protocol::event::Framing;
+    use futures_util::FutureExt as _;
+
+    use super::*;
+    use crate::access::Reaction;
+
+    #[test]
+    fn only_the_master_and_root_ask_the_reactor_for_something() {
+        let bus = Bus::new(Framing::Bare, 1 << 20);
+        let events = bus.subscribe().unwrap();
+        let asks = |by: Principal, tag: &str| {
+            bus.fire_by(by, tag, map([("event", "x")]));
+            match events.next().now_or_never() {
+                Some(Some(Next::Event(event))) => asked(&event).map(str::to_owned),
+                other => panic!("{other:?}"),
+            }
+        };
+        let add = "salt/reactors/manage/add";
+        for by in [Principal::Master, Principal::local_program()] {
+            assert_eq!(asks(by.clone(), add).as_deref(), Some("add"));
+            assert_eq!(asks(by, "salt/reactors/managed/add"), None);
+        }
+        let minion = Principal::Minion("m1".parse().unwrap());
+        let reactor = Principal::Reactor(Reaction::new(None, Arc::default()));
+        for by in [minion, reactor, Principal::Engine("e".into())] {
+            assert_eq!(asks(by, add), None);
+        }
+    }
+}
