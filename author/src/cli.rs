@@ -41,6 +41,9 @@ pub(crate) struct New {
     /// With a state, for SLS files, beside the function
     #[arg(long)]
     pub(crate) state: bool,
+    /// An engine of a master, which sees events, instead of functions for minions
+    #[arg(long, conflicts_with = "state")]
+    pub(crate) engine: bool,
     /// The folder to make [default: NAME]
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,

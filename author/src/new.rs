@@ -13,6 +13,8 @@ use crate::{file, wit};
 const WORLD: &str = include_str!("../templates/world.wit");
 /// The world of a new module with a state.
 const WORLD_WITH_STATE: &str = include_str!("../templates/world_state.wit");
+/// The world of a new engine.
+const WORLD_OF_ENGINE: &str = include_str!("../templates/world_engine.wit");
 
 pub(crate) fn run(options: &New) -> Result<(), Failure> {
     let name: ModuleName =
@@ -27,6 +29,8 @@ pub(crate) fn run(options: &New) -> Result<(), Failure> {
     let (world, other) = if options.state {
         let other = language.state_template().ok_or_else(|| no_state(language.title()))?;
         (WORLD_WITH_STATE, Some(other))
+    } else if options.engine {
+        (WORLD_OF_ENGINE, Some(language.engine_template()))
     } else {
         (WORLD, None)
     };
@@ -51,7 +55,8 @@ fn no_state(language: &str) -> Failure {
 
 fn print(dir: &Path, name: &ModuleName, options: &New, names: &Names) {
     let language = options.lang.language();
-    say!("{} is the folder of {name}, a module in {}:", dir.display(), language.title());
+    let kind = if options.engine { "an engine" } else { "a module" };
+    say!("{} is the folder of {name}, {kind} in {}:", dir.display(), language.title());
     say!("  {:<18} its functions: names, types, documentation", "wit/world.wit");
     say!("  {:<18} what the host offers to modules", "wit/deps/");
     for (path, what) in language.tour() {
@@ -60,6 +65,14 @@ fn print(dir: &Path, name: &ModuleName, options: &New, names: &Names) {
     say!("Next:");
     say!("  cd {}", dir.display());
     say!("  salt-module build");
+    if options.engine {
+        say!("  {:<33} # its own test", language.test_command());
+        say!("  cp {name}.wasm /srv/engines/");
+        say!("and in the configuration of the master, which has to start anew (docs/engines.md):");
+        say!("  engines_dirs: [/srv/engines]");
+        say!("  engines: [{{{name}: {{tags: 'deploy/*'}}}}]");
+        return;
+    }
     say!("  salt-module run {name}.wasm world");
     if options.state {
         say!("  salt-module run --state {name}.wasm written /tmp/{name} --grant 'changes: {{/tmp: rw}}' --test");

@@ -27,6 +27,8 @@ options! {
         pub(crate) quotas: QuotaOpts = QuotaOpts::from_config(c)?,
         pub(crate) file_roots: Roots = roots(c, settings::FILE_ROOTS)?,
         pub(crate) pillar_roots: Roots = roots(c, settings::PILLAR_ROOTS)?,
+        /// `reactor` has entries: the reactor runs.
+        pub(crate) has_reactor: bool = c.get(settings::REACTOR)?.list().is_some_and(|list| !list.is_empty()),
         /// The options in `_master_opts` (§6.1), by key.
         pub(crate) told_to_minions: Value = told(c)?,
         /// `rest_cherrypy:events_for`: callers of salt-api see all events.

@@ -11,6 +11,7 @@ use brine_tests::salt::{Kind, python};
 use crate::api;
 use crate::drive::Drive;
 use crate::events;
+use crate::reactor;
 use crate::rows::{Figures, Key};
 use crate::side::{ID, Side};
 use crate::states;
@@ -41,6 +42,9 @@ pub(crate) struct Runs {
     pub(crate) renders: usize,
     /// Runs of states of each kind.
     pub(crate) states: usize,
+    /// Events with a reaction, and events without while CPU time is taken.
+    pub(crate) reactions: usize,
+    pub(crate) unmatched: usize,
 }
 
 impl Runs {
@@ -62,6 +66,8 @@ impl Runs {
                 pillars: 1_000,
                 renders: 200,
                 states: 20,
+                reactions: 200,
+                unmatched: 25_000,
             }
         } else {
             let rate = [1_000, 3_000, 6_000];
@@ -79,6 +85,8 @@ impl Runs {
                 pillars: 2_000,
                 renders: 200,
                 states: 50,
+                reactions: 1_000,
+                unmatched: 50_000,
             }
         }
     }
@@ -101,6 +109,8 @@ impl Runs {
                 pillars: 100,
                 renders: 30,
                 states: 3,
+                reactions: 10,
+                unmatched: 100,
             }
         } else {
             let rate = [30, 100, 200];
@@ -118,6 +128,8 @@ impl Runs {
                 pillars: 100,
                 renders: 30,
                 states: 10,
+                reactions: 30,
+                unmatched: 300,
             }
         }
     }
@@ -136,8 +148,8 @@ const SMALL: usize = 1_000;
 const DRIFT_WARM_UP: usize = 10_000;
 
 /// Names of the parts of the measurement for `--only`.
-pub(crate) const PARTS: [&str; 10] =
-    ["cold", "client", "jobs", "memory", "events", "files", "starts", "api", "values", "states"];
+pub(crate) const PARTS: [&str; 11] =
+    ["cold", "client", "jobs", "memory", "events", "files", "starts", "api", "values", "states", "reactor"];
 
 /// Measures these parts of one side, and the drift of memory if `runs.drift` is not 0.
 pub(crate) fn all(kind: Kind, runs: &Runs, parts: &[String]) -> Figures {
@@ -201,6 +213,7 @@ pub(crate) fn all(kind: Kind, runs: &Runs, parts: &[String]) -> Figures {
     part("api", &mut |figures| api::measure(kind, runs.api, figures));
     part("values", &mut |figures| values::measure(kind, runs.pillars, runs.renders, figures));
     part("states", &mut |figures| states::measure(kind, runs.states, figures));
+    part("reactor", &mut |figures| reactor::measure(kind, runs.reactions, runs.unmatched, figures));
     figures
 }
 

@@ -64,7 +64,7 @@ fn line_server() -> (u16, Receiver<String>) {
 }
 
 fn fire(master: &Master, tag: &str, data: &Value) {
-    let mut bus = UnixStream::connect(master.path("sock/master_event_pull.ipc")).expect("the master's bus");
+    let mut bus = wait_for("the master's bus", || UnixStream::connect(master.path("sock/master_event_pull.ipc")).ok());
     bus.write_all(&frame(&Event::new(tag, from_json(data)), Framing::Prefixed)).expect("the master takes events");
 }
 

@@ -9,6 +9,7 @@ use brine_protocol::event::{Event, Framing, frame};
 use brine_protocol::value::{Value as Wire, from_json};
 use brine_tests::events::Events;
 use brine_tests::salt::{Kind, Master};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 /// A master with reactions (lines below `reactor:`, `DIR` is their folder), more configuration and SLS files.
@@ -31,7 +32,8 @@ struct Fire(UnixStream);
 
 impl Fire {
     fn new(master: &Master) -> Self {
-        Self(UnixStream::connect(master.path("sock/master_event_pull.ipc")).expect("the master's bus"))
+        let path = master.path("sock/master_event_pull.ipc");
+        Self(wait_for("the master's bus", || UnixStream::connect(&path).ok()))
     }
 
     fn event(&mut self, tag: &str, data: &Value) {
@@ -249,6 +251,65 @@ fn reactions_are_listed_added_and_removed_while_the_master_runs() {
     let other = Master::start("");
     let said = other.command("salt-run", &["reactor.list"]);
     assert!(said.stdout.contains("Reactor system is not running."), "{said:?}");
+}
+
+/// SIGHUP: what starts and who may start it. A reaction of runners outlives a rotation of logs.
+#[test]
+fn a_changed_configuration_counts_at_sighup() {
+    let mut master = Master::prepare(Kind::Brine, "id: the_master");
+    let (path, conf) = (master.path("show.sls"), master.path("conf/master"));
+    std::fs::write(&path, SHOW).expect("our own folder");
+    master.up();
+    let before = std::fs::read_to_string(&conf).expect("just written");
+    let hup = |more: &str, said: &str| {
+        std::fs::write(&conf, format!("{before}\n{}\n", more.replace("SLS", &path.display().to_string())))
+            .expect("our own folder");
+        let seen = log(&master).len();
+        master.daemon.as_ref().expect("it runs").signal(Signal::HUP);
+        wait_for(said, || log(&master)[seen..].contains(said).then_some(()));
+    };
+    let read = "configuration read again";
+    let events = master.events();
+    let mut fire = Fire::new(&master);
+    let mut reacts = |tag: &str| {
+        fire.event(tag, &json!({"mark": tag}));
+        wait_for(tag, || args_with(&events, &format!("{tag:?}")).into_iter().next());
+    };
+    // A master that had no reactor has one.
+    hup("reactor: [{a/*: [SLS]}]", read);
+    reacts("a/1");
+    let run = |words: &[&str]| master.command("salt-run", &[&["--out=json"], words].concat()).exits(0).json();
+    run(&["reactor.add", "b/*", &format!("reactors={}", path.display())]);
+    hup("reactor: [{a/*: [SLS]}]", read);
+    reacts("b/1");
+    // What is wrong changes nothing.
+    hup("reactor: [{c/*: [relative.sls]}]", "the configuration is not taken up");
+    reacts("a/2");
+    hup("reactor: [{c/*: [SLS]}]", read);
+    reacts("c/1");
+    assert_eq!(run(&["reactor.list"]), json!([{"c/*": [path]}]));
+    hup("reactor: [{c/*: [SLS]}]\nreactor_acl: [test.ping]", read);
+    Fire::new(&master).event("c/2", &json!({"mark": "refused"}));
+    wait_for("the refusal", || log(&master).contains("is not started").then_some(()));
+    hup("reactor: []", read);
+    assert!(master.command("salt-run", &["reactor.list"]).stdout.contains("Reactor system is not running."));
+}
+
+/// A runner fires in the name of its caller: the template sees who it is.
+#[test]
+fn an_event_that_a_runner_sends_is_its_callers() {
+    let config = "external_auth: {sharedsecret: {fred: ['@runner']}}\nsharedsecret: a-long-secret-for-tests";
+    let master = started("  - x/*: [DIR/show.sls]\n", config, &[("show.sls", SHOW)]);
+    let events = master.events();
+    let login = ["-a", "sharedsecret", "--username=fred", "--password=a-long-secret-for-tests"];
+    for (login, mark, by) in [(&[][..], "roots", ("root", None)), (&login[..], "freds", ("user", Some("fred")))] {
+        let data = format!("{{mark: {mark}}}");
+        master.command("salt-run", &[login, &["event.send", "x/1", &data]].concat()).exits(0);
+        let run = wait_for(mark, || args_with(&events, mark).into_iter().next());
+        let told = &run[0]["by"];
+        assert_eq!(told["kind"], by.0, "{run}");
+        assert!(by.1.is_none_or(|name| told["name"] == name), "{run}");
+    }
 }
 
 /// A reaction has the rights of the reactor: who may call runners must not bring his own.

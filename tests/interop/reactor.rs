@@ -158,6 +158,69 @@ const ROWS: &[Row] = &[
         "{}",
         1,
     ),
+    // Entries of which several are for one tag, and what documentation shows of authentication, hooks and pillar.
+    Row("pair", &[("a.sls", "one:\n  local.test.arg: [{tgt: web1}, {arg: [exact]}]\n")], "{}", 2),
+    Row("pair*", &[("glob1.sls", "two:\n  local.test.arg: [{tgt: web1}, {arg: [by glob]}]\n")], "{}", 2),
+    Row(
+        "rejoin",
+        &[(
+            "a.sls",
+            "{% if not data['result'] and data['id'].startswith('ink') %}\nminion_remove:\n  wheel.key.delete:\n    - args:\n      - match: {{ data['id'] }}\nminion_rejoin:\n  local.test.arg:\n    - tgt: web1\n    - args:\n      - cmd: ssh -o StrictHostKeyChecking=no \"{{ data['id'] }}\" 'sleep 10 && service salt-minion restart'\n{% endif %}\n{% if 'act' in data and data['act'] == 'pend' and data['id'].startswith('ink') %}\nminion_add:\n  wheel.key.accept:\n    - args:\n      - match: {{ data['id'] }}\n{% endif %}\n",
+        )],
+        "{id: ink7, result: false, act: reject}",
+        2,
+    ),
+    Row(
+        "sls_pillar",
+        &[(
+            "a.sls",
+            "revision:\n  local.test.arg:\n    - tgt: 'kernel:Linux'\n    - tgt_type: grain\n    - kwarg:\n        mods: deploy\n        pillar:\n          revision: {{ data['data']['revision'] }}\n          ids: {{ data['data']['ids']|json }}\n",
+        )],
+        "{data: {revision: '0012', ids: [1, b]}}",
+        1,
+    ),
+    Row(
+        "macro",
+        &[(
+            "a.sls",
+            "{% macro ping(name) %}\nping_{{ name }}:\n  local.test.arg:\n    - tgt: web1\n    - args:\n      - who: {{ name }}\n{% endmacro %}\n{% for name in data.names %}{{ ping(name) }}{% endfor %}\n",
+        )],
+        "{names: [b, a]}",
+        2,
+    ),
+    Row(
+        "included_map",
+        &[(
+            "a.sls",
+            "{% set map = {'web': 'web1'} %}\nx:\n  local.test.arg:\n    - tgt: {{ map.get(data.role, 'nobody') }}\n    - arg: [{{ tag.split('/')|last }}]\n",
+        )],
+        "{role: web}",
+        1,
+    ),
+    Row(
+        "salt_cmd",
+        &[("a.sls", "x:\n  runner.salt.cmd:\n    - args:\n      - fun: test.arg\n      - marked: true\n")],
+        "{}",
+        1,
+    ),
+    Row(
+        "event_send",
+        &[(
+            "a.sls",
+            "x:\n  runner.event.send:\n    - args:\n      - tag: other/tag\n      - data: {a: {{ data.a }}}\n",
+        )],
+        "{a: 5}",
+        1,
+    ),
+    Row(
+        "kwargs_of_job",
+        &[(
+            "a.sls",
+            "x:\n  local.test.arg:\n    - tgt: web1\n    - arg: [a, {b: c}, 1.5, null, true]\n    - kwarg: {d: '1', e: 2}\n    - metadata: {who: reactor}\n",
+        )],
+        "{}",
+        1,
+    ),
     // What is in the data is text, whatever it looks like.
     Row(
         "hostile",
@@ -245,6 +308,35 @@ impl World {
     }
 }
 
+/// What the runners of the reactor answer, without the folder of the master.
+fn managed(master: &Master) -> Vec<(String, Value)> {
+    let sls = master.path("reactor/alias/a.sls").display().to_string();
+    let more = format!("reactors={sls}");
+    let listed = format!("reactors=[{sls}, /srv/other.sls]");
+    let commands: [&[&str]; 11] = [
+        &["reactor.is_leader"],
+        &["reactor.add", "more/*", &more],
+        &["reactor.add", "more/*", &more],
+        &["reactor.add", "event=list/*", &listed],
+        &["reactor.list"],
+        &["reactor.delete", "more/*"],
+        &["reactor.delete", "more/*"],
+        &["reactor.list"],
+        &["reactor.set_leader", "False"],
+        &["reactor.is_leader"],
+        &["reactor.set_leader", "value=True"],
+    ];
+    let run = |words: &&[&str]| {
+        let folder = master.folder.path().display().to_string();
+        let said = master.command("salt-run", &[&["--out=json"], *words].concat()).exits(0).stdout;
+        let (said, shown) = (said.replace(&folder, "FOLDER"), words.join(" ").replace(&folder, "FOLDER"));
+        // Salt's prints the event by which it asks, too.
+        let values = serde_json::Deserializer::from_str(&said).into_iter::<Value>().map_while(Result::ok);
+        (shown, values.last().unwrap_or(Value::String(said)))
+    };
+    commands.iter().map(run).collect()
+}
+
 fn brine_data(text: &str) -> Value {
     brine_protocol::value::to_json(&brine_protocol::config::yaml::load(text).expect("the rows have YAML"))
 }
@@ -304,6 +396,11 @@ fn reactions() {
         .map(|((name, mine), (_, theirs))| format!("{name}:\n  {theirs:#?}\ninstead of\n  {mine:#?}\n"))
         .collect();
     assert!(wrong.is_empty(), "{wrong}");
+    let answers = std::thread::scope(|scope| {
+        let mine = scope.spawn(|| managed(&brine.master));
+        (managed(&salt.master), mine.join().expect("no panic"))
+    });
+    assert_eq!(answers.1, answers.0, "left is Brine");
     for ((_, started), Row(name, .., count)) in theirs.iter().zip(ROWS) {
         assert_eq!(started.len(), *count, "{name}: {started:?}");
     }

@@ -8,6 +8,7 @@
 
 mod build;
 mod document;
+mod engines;
 mod recordings;
 mod reports;
 mod templates;

@@ -49,6 +49,10 @@ impl Language for C {
         ]
     }
 
+    fn engine_template(&self) -> (&'static str, &'static str) {
+        (MAIN, include_str!("../../templates/c/module_engine.c.in"))
+    }
+
     fn tour(&self) -> &'static [(&'static str, &'static str)] {
         &[
             (MAIN, "what they do"),

@@ -24,7 +24,7 @@
 //! Templates are files with `{{name}}` (`disk_report`: the module), `{{kebab}}` (`disk-report`: its world and package
 //! in WIT), `{{camel}}` (`diskReport`), `{{pascal}}` (`DiskReport`), in their paths too. `wit/world.wit` comes from the
 //! frame (`templates/world.wit`), so that the first module is the same in all languages: one function `world(name)`, and with `--state`
-//! (`world_state.wit`) one state `written(name, who)` beside it.
+//! (`world_state.wit`) one state `written(name, who)` beside it. With `--engine` (`world_engine.wit`) it is an engine of a master.
 
 mod c;
 mod js;
@@ -84,6 +84,8 @@ pub(crate) trait Language: Sync {
     fn state_template(&self) -> Option<(&'static str, &'static str)> {
         None
     }
+    /// Returns the file of [`Self::template`] that is another in a new engine.
+    fn engine_template(&self) -> (&'static str, &'static str);
     /// Returns the files that an author changes first, with their purpose: `("src/lib.rs", "what they do")`.
     fn tour(&self) -> &'static [(&'static str, &'static str)];
     /// Returns the command that runs the new module's own test.

@@ -33,6 +33,10 @@ impl Language for Rust {
         Some(("src/lib.rs", include_str!("../../templates/rust/lib_state.rs.in")))
     }
 
+    fn engine_template(&self) -> (&'static str, &'static str) {
+        ("src/lib.rs", include_str!("../../templates/rust/lib_engine.rs.in"))
+    }
+
     fn tour(&self) -> &'static [(&'static str, &'static str)] {
         &[("src/lib.rs", "what they do, and a test of it")]
     }

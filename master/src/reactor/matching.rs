@@ -1,106 +1,68 @@
 //! Which of many globs a tag matches.
 //!
-//! Globs are kept by the text before their first wildcard, so that a tag is compared with few of them. Of those, what is
-//! cheap to see comes before the glob itself: how the tag ends, and a text in its middle.
+//! A tag is read once for the literal text of all globs; only those whose text is there are compared. Of the texts
+//! between a glob's wildcards, the one that the fewest other globs have stands for it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::cmp::Reverse;
+use std::collections::HashMap;
 
+use aho_corasick::AhoCorasick;
 use brine_patterns::Glob;
-use memchr::memmem::Finder;
 
 /// Globs, each under the number of its place.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Index {
-    /// The globs by the text before their first wildcard, by its length in bytes.
-    by_start: BTreeMap<usize, HashMap<Box<[u8]>, Vec<Row>>>,
-}
-
-#[derive(Debug)]
-struct Row {
-    place: usize,
-    /// Fewer bytes than this do not match.
-    least: usize,
-    end: Box<[u8]>,
-    middle: Option<Finder<'static>>,
-    rest: Rest,
-}
-
-/// What is left to look at.
-#[derive(Debug)]
-enum Rest {
-    /// The tag is as long as the start.
-    Equal,
-    /// One star between start and end takes whatever is there.
-    Nothing,
-    Glob(Glob),
+    globs: Vec<Glob>,
+    /// Those without wildcards.
+    exact: HashMap<Box<str>, Vec<usize>>,
+    /// The texts that stand for the others.
+    texts: Option<AhoCorasick>,
+    /// The places of the globs for which each of `texts` stands.
+    by_text: Vec<Vec<usize>>,
+    /// Those that have no literal text.
+    without: Vec<usize>,
 }
 
 impl Index {
     pub(super) fn new<'a>(globs: impl IntoIterator<Item = &'a str>) -> Self {
-        let mut this = Self::default();
-        for (place, glob) in globs.into_iter().enumerate() {
-            let (start, row) = Row::new(place, glob);
-            let same_length = this.by_start.entry(start.len()).or_default();
-            same_length.entry(start.as_bytes().into()).or_default().push(row);
+        let globs: Vec<Glob> = globs.into_iter().map(Glob::new).collect();
+        let mut uses: HashMap<String, usize> = HashMap::new();
+        for text in globs.iter().flat_map(Glob::literals) {
+            *uses.entry(text).or_default() += 1;
+        }
+        let mut this = Self { exact: HashMap::new(), texts: None, by_text: Vec::new(), without: Vec::new(), globs };
+        let mut by_text: HashMap<String, Vec<usize>> = HashMap::new();
+        for (place, glob) in this.globs.iter().enumerate() {
+            if let Some(tag) = glob.exact() {
+                this.exact.entry(tag.into()).or_default().push(place);
+                continue;
+            }
+            // Of two that are as rare, the shorter is in more tags.
+            match glob.literals().max_by_key(|text| (Reverse(uses[text]), text.len())) {
+                Some(text) => by_text.entry(text).or_default().push(place),
+                None => this.without.push(place),
+            }
+        }
+        let (texts, places): (Vec<String>, Vec<Vec<usize>>) = by_text.into_iter().unzip();
+        match AhoCorasick::new(texts) {
+            Ok(texts) => (this.texts, this.by_text) = (Some(texts), places),
+            // Gigabytes of globs: each is compared by itself.
+            Err(_) => this.without.extend(places.into_iter().flatten()),
         }
         this
     }
 
     /// Returns the places of the globs that match, in their order.
     pub(super) fn matching(&self, tag: &str) -> Vec<usize> {
-        let bytes = tag.as_bytes();
-        let mut found = Vec::new();
-        for (length, starts) in self.by_start.range(..=bytes.len()) {
-            for row in starts.get(&bytes[..*length]).into_iter().flatten() {
-                if row.matches(tag, *length) {
-                    found.push(row.place);
-                }
-            }
-        }
+        let texts = self.texts.iter().flat_map(|texts| texts.find_overlapping_iter(tag));
+        let mut texts: Vec<usize> = texts.map(|found| found.pattern().as_usize()).collect();
+        texts.sort_unstable();
+        texts.dedup();
+        let candidates = texts.iter().flat_map(|text| &self.by_text[*text]).chain(&self.without);
+        let mut found: Vec<usize> = candidates.copied().filter(|place| self.globs[*place].matches(tag)).collect();
+        found.extend(self.exact.get(tag).into_iter().flatten());
         found.sort_unstable();
         found
-    }
-}
-
-impl Row {
-    fn new(place: usize, glob: &str) -> (&str, Self) {
-        let is_special = |c| matches!(c, '*' | '?' | '[');
-        let Some(first) = glob.find(is_special) else {
-            let row = Self { place, least: glob.len(), end: [].into(), middle: None, rest: Rest::Equal };
-            return (glob, row);
-        };
-        let (start, pattern) = glob.split_at(first);
-        // A class can have any text; without one, what is between wildcards is literal.
-        let has_class = pattern.contains('[');
-        let end = match pattern.rfind(|c| is_special(c) || c == ']') {
-            Some(last) => &pattern[last + 1..],
-            None => "",
-        };
-        let between = &pattern[..pattern.len() - end.len()];
-        let parts = between.split(['*', '?']).filter(|part| !part.is_empty() && !has_class);
-        let middle = parts.max_by_key(|part| part.len());
-        let rest = if between == "*" { Rest::Nothing } else { Rest::Glob(Glob::new(glob)) };
-        let row = Self {
-            place,
-            least: start.len() + end.len(),
-            end: end.as_bytes().into(),
-            middle: middle.map(|part| Finder::new(part).into_owned()),
-            rest,
-        };
-        (start, row)
-    }
-
-    /// `start` bytes of the tag are known to be right.
-    fn matches(&self, tag: &str, start: usize) -> bool {
-        let bytes = tag.as_bytes();
-        bytes.len() >= self.least
-            && bytes.ends_with(&self.end)
-            && self.middle.as_ref().is_none_or(|middle| middle.find(&bytes[start..]).is_some())
-            && match &self.rest {
-                Rest::Equal => bytes.len() == self.least,
-                Rest::Nothing => true,
-                Rest::Glob(glob) => glob.matches(tag),
-            }
     }
 }
 

@@ -34,7 +34,9 @@ mod trust;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use arc_swap::ArcSwap;
 use brine_protocol::value::{Value, ValueExt as _, map};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::access::{Permission, Principal};
@@ -54,7 +56,10 @@ const OWN: &str = "brine/reactor/";
 
 /// The reactor of a master.
 pub(crate) struct Reactor {
+    /// The settings of the start.
     opts: ReactorOpts,
+    /// `reactor_acl`, as it is now.
+    acl: ArcSwap<Option<Arc<[Permission]>>>,
     /// The master's name.
     id: String,
     runners: Runners,
@@ -65,27 +70,23 @@ pub(crate) struct Reactor {
     queue: Queue,
     left_out: LeftOut,
     is_leader: AtomicBool,
+    /// There are reactions now.
+    wanted: Notify,
 }
 
 impl Reactor {
-    /// Makes the reactor and subscribes it; `None` without reactions.
+    /// Makes the reactor and subscribes it. Without reactions it has no events until there are some.
     pub(crate) fn new(
         opts: ReactorOpts,
         id: String,
         runners: Runners,
         bus: Bus,
         chains: Arc<Chains>,
-    ) -> Option<(Arc<Self>, Subscription)> {
-        if opts.entries.is_empty() {
-            return None;
-        }
-        let Some(events) = bus.subscribe() else {
-            tracing::error!("the reactor does not run: the event bus has as many subscribers as it may");
-            return None;
-        };
-        tracing::info!("the reactor runs, with {} reactions", opts.entries.len());
+    ) -> (Arc<Self>, Option<Subscription>) {
         let this = Self {
             table: Table::new(opts.entries.clone()),
+            acl: ArcSwap::from_pointee(opts.permissions.clone()),
+            wanted: Notify::new(),
             trust: Trust::default(),
             queue: Queue::new(opts.waiting_max),
             left_out: LeftOut::default(),
@@ -96,11 +97,46 @@ impl Reactor {
             bus,
             chains,
         };
-        Some((Arc::new(this), events))
+        let events = if this.opts.entries.is_empty() { None } else { this.subscribe() };
+        (Arc::new(this), events)
+    }
+
+    fn subscribe(&self) -> Option<Subscription> {
+        let events = self.bus.subscribe();
+        match events {
+            Some(_) => tracing::info!("the reactor runs"),
+            None => tracing::error!("the reactor does not run: the event bus has as many subscribers as it may"),
+        }
+        events
+    }
+
+    /// Takes over changed settings: `reactor` and `reactor_acl`. A changed `reactor` replaces what runners changed, too.
+    pub(crate) fn replace(&self, opts: &ReactorOpts) {
+        self.acl.store(opts.permissions.clone().into());
+        self.table.replace(&opts.entries);
+        if !opts.entries.is_empty() {
+            self.wanted.notify_one();
+        }
     }
 
     /// Reacts to events until `stop`.
-    pub(crate) async fn run(self: Arc<Self>, events: Subscription, stop: CancellationToken) {
+    pub(crate) async fn run(self: Arc<Self>, events: Option<Subscription>, stop: CancellationToken) {
+        let wanted = async {
+            match events {
+                Some(events) => events,
+                None => loop {
+                    self.wanted.notified().await;
+                    if let Some(events) = self.subscribe() {
+                        break events;
+                    }
+                },
+            }
+        };
+        let events = tokio::select! {
+            biased;
+            () = stop.cancelled() => return,
+            events = wanted => events,
+        };
         let (starts, waiting) = tokio::sync::mpsc::channel(start::READY_MAX);
         let _thread = match render::Renderer::start(Arc::clone(&self), starts, stop.clone()) {
             Ok(thread) => thread,
@@ -126,7 +162,7 @@ impl Reactor {
 
     /// The permissions of all that reactions start.
     fn permissions(&self) -> Option<Arc<[Permission]>> {
-        self.opts.permissions.clone()
+        Option::clone(&self.acl.load())
     }
 
     /// Queues the reactions to an event.
@@ -196,4 +232,36 @@ fn asked(event: &BusEvent) -> Option<&str> {
         return None;
     }
     event.event.tag.strip_prefix(MANAGE)
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_protocol::event::Framing;
+    use futures_util::FutureExt as _;
+
+    use super::*;
+    use crate::access::Reaction;
+
+    #[test]
+    fn only_the_master_and_root_ask_the_reactor_for_something() {
+        let bus = Bus::new(Framing::Bare, 1 << 20);
+        let events = bus.subscribe().unwrap();
+        let asks = |by: Principal, tag: &str| {
+            bus.fire_by(by, tag, map([("event", "x")]));
+            match events.next().now_or_never() {
+                Some(Some(Next::Event(event))) => asked(&event).map(str::to_owned),
+                other => panic!("{other:?}"),
+            }
+        };
+        let add = "salt/reactors/manage/add";
+        for by in [Principal::Master, Principal::local_program()] {
+            assert_eq!(asks(by.clone(), add).as_deref(), Some("add"));
+            assert_eq!(asks(by, "salt/reactors/managed/add"), None);
+        }
+        let minion = Principal::Minion("m1".parse().unwrap());
+        let reactor = Principal::Reactor(Reaction::new(None, Arc::default()));
+        for by in [minion, reactor, Principal::Engine("e".into())] {
+            assert_eq!(asks(by, add), None);
+        }
+    }
 }

@@ -78,3 +78,50 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use brine_protocol::event::Framing;
+    use brine_protocol::value::{ValueExt as _, map};
+    use futures_util::FutureExt as _;
+
+    use super::*;
+    use crate::bus::{Bus, Next};
+
+    fn work(n: usize, bytes: usize) -> Work {
+        let bus = Bus::new(Framing::Bare, 64 << 20);
+        let events = bus.subscribe().unwrap();
+        bus.fire("x", map([("n", Value::from(n)), ("text", "x".repeat(bytes).into())]));
+        match events.next().now_or_never() {
+            Some(Some(Next::Event(event))) => Work { event, data: None, entries: Vec::new(), chain: Arc::default() },
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn number(work: Option<Work>) -> Option<u64> {
+        work.and_then(|work| work.event.event.data.get_u64("n"))
+    }
+
+    #[test]
+    fn what_waits_keeps_its_place_and_the_newest_is_left_out() {
+        let queue = Queue::new(3);
+        let left: Vec<u64> = (0..5).map(|n| queue.push(work(n, 0))).collect();
+        assert_eq!(left, [0, 0, 0, 1, 1]);
+        assert_eq!(number(queue.pop()), Some(0));
+        assert_eq!(queue.push(work(5, 0)), 0);
+        assert_eq!([1, 2, 5].map(Some), std::array::from_fn(|_| number(queue.pop())));
+        queue.close();
+        assert!(queue.pop().is_none() && queue.push(work(6, 0)) == 1);
+    }
+
+    #[test]
+    fn large_events_have_a_bound_of_their_own() {
+        let queue = Queue::new(1_000);
+        let (large, fit) = (20 << 20, 3);
+        let left: Vec<u64> = (0..5).map(|n| queue.push(work(n, large))).collect();
+        assert_eq!(left.iter().filter(|left| **left == 0).count(), fit);
+        assert_eq!(queue.push(work(6, 0)), 0, "there is room for small ones");
+        queue.pop();
+        assert_eq!(queue.push(work(7, large)), 0);
+    }
+}

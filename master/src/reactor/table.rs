@@ -14,13 +14,25 @@ pub(super) struct Table(RwLock<Known>);
 struct Known {
     entries: Vec<Arc<Entry>>,
     index: Index,
+    /// `reactor` as it was read last.
+    configured: Vec<Value>,
 }
 
 impl Known {
     fn new(entries: Vec<Arc<Entry>>) -> Self {
+        let configured = written(&entries);
         let index = Index::new(entries.iter().map(|entry| entry.tag.as_str()));
-        Self { entries, index }
+        Self { entries, index, configured }
     }
+
+    fn set(&mut self, entries: Vec<Arc<Entry>>) {
+        let configured = std::mem::take(&mut self.configured);
+        *self = Self { configured, ..Self::new(entries) };
+    }
+}
+
+fn written(entries: &[Arc<Entry>]) -> Vec<Value> {
+    entries.iter().map(|entry| entry.written.clone()).collect()
 }
 
 impl Table {
@@ -36,7 +48,24 @@ impl Table {
 
     /// Returns all entries as they were written.
     pub(super) fn list(&self) -> Value {
-        Value::Array(self.read().entries.iter().map(|entry| entry.written.clone()).collect())
+        Value::Array(written(&self.read().entries))
+    }
+
+    /// Takes over `reactor` as it is read again, if it changed. Entries that stay keep what is known of them.
+    pub(super) fn replace(&self, entries: &[Arc<Entry>]) {
+        let now = written(entries);
+        let mut known = self.write();
+        // A log rotation must not remove what runners added.
+        if known.configured == now {
+            return;
+        }
+        let mut new = entries.to_vec();
+        for entry in &mut new {
+            if let Some(same) = known.entries.iter().find(|old| old.written == entry.written) {
+                *entry = Arc::clone(same);
+            }
+        }
+        *known = Known::new(new);
     }
 
     /// Adds an entry: `event`, `reactors`, `from_minions`. Returns Salt's answer.
@@ -57,7 +86,7 @@ impl Table {
             Ok(entry) => {
                 let mut entries = known.entries.clone();
                 entries.push(Arc::new(entry));
-                *known = Known::new(entries);
+                known.set(entries);
                 said(true, "Reactor added.")
             }
         }
@@ -72,7 +101,7 @@ impl Table {
         };
         let mut entries = known.entries.clone();
         entries.remove(place);
-        *known = Known::new(entries);
+        known.set(entries);
         said(true, "Reactor deleted.")
     }
 
@@ -111,5 +140,23 @@ mod tests {
         assert_eq!(comment(table.delete(&load("{event: 'b/*'}"))), "Reactor deleted.");
         assert_eq!(comment(table.delete(&load("{event: 'b/*'}"))), "Reactor does not exists.");
         assert!(table.matching("b/x").is_empty() && table.matching("a/x").len() == 1);
+    }
+
+    #[test]
+    fn a_changed_configuration_replaces_all_and_the_same_one_nothing() {
+        let load = |text: &str| Arc::new(Entry::new(&yaml::load(text).unwrap()).unwrap());
+        let (a, b) = ("{'a/*': [/a.sls], from_engines: true}", "{'b/*': [/b.sls]}");
+        let table = Table::new(vec![load(a), load(b)]);
+        let ids = |tag: &str| table.matching(tag).iter().map(|entry| entry.id).collect::<Vec<_>>();
+        let before = ids("a/x");
+        table.add(&yaml::load("{event: 'c/*', reactors: [/c.sls]}").unwrap());
+        table.delete(&yaml::load("{event: 'b/*'}").unwrap());
+        table.replace(&[load(a), load(b)]);
+        assert_eq!((ids("b/x").len(), ids("c/x").len()), (0, 1), "nothing changed in the file");
+        table.replace(&[load(b), load(a), load("{'d/*': [/d.sls]}")]);
+        assert_eq!((ids("b/x").len(), ids("c/x").len(), ids("d/x").len()), (1, 0, 1));
+        assert_eq!(ids("a/x"), before, "what stays is known by its number");
+        table.replace(&[load("{'a/*': [/a.sls]}")]);
+        assert_ne!(ids("a/x"), before, "another right is another reaction");
     }
 }

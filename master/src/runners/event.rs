@@ -4,7 +4,6 @@ use brine_protocol::ids::EventTag;
 use brine_protocol::value::{Value, empty_map};
 
 use super::function::{Function, Outcome, Run, functions};
-use crate::access::Principal;
 
 /// First parts of tags that the master, its tools or its clients act on. A user with this runner must not imitate them.
 const RESERVED: [&str; 6] = ["salt", "key", "minion", "resource", "syndic", "brine"];
@@ -27,6 +26,7 @@ fn send(run: &Run) -> Outcome {
         Some(data @ Value::Map(_)) => data.clone(),
         Some(_) => return Err(run.wrong("data must be a dict, such as '{version: 1}'")),
     };
-    run.parts.bus.fire_by(Principal::Master, tag, data);
+    // The caller may be a minion (`peer_run`), whose events never count as the master's.
+    run.parts.bus.fire_by(run.job.by.clone(), tag, data);
     Ok(Value::from(true))
 }

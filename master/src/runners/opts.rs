@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use brine_protocol::config::settings;
 use brine_protocol::options;
-use brine_protocol::value::ValueExt as _;
 
 use brine_fileserver::HashType;
 
@@ -29,8 +28,6 @@ options! {
         pub(super) keeps_returns: bool = c.get(settings::RUNNER_RETURNS)?,
         /// `job_cache_store_endtime`: jobs are shown with the time of their last return.
         pub(super) shows_end: bool = c.get(settings::JOB_CACHE_STORE_ENDTIME)?,
-        /// `reactor` has entries: the reactor runs.
-        pub(super) has_reactor: bool = c.get(settings::REACTOR)?.list().is_some_and(|list| !list.is_empty()),
         /// `hash_type`: the algorithm for fingerprints of keys.
         pub(super) hash_type: HashType = HashType::from_config(c)?,
     }

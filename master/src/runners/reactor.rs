@@ -60,7 +60,7 @@ async fn add(run: Run) -> Outcome {
 
 /// Asks the reactor by an event, and returns a field of its answer.
 async fn ask(run: &Run, what: &str, data: Value, answer: &str, field: &str) -> Outcome {
-    if !run.parts.opts.has_reactor {
+    if !run.parts.live.load().has_reactor {
         return Err("salt.exceptions.CommandExecutionError: Reactor system is not running.".into());
     }
     let events = run.parts.bus.subscribe().ok_or("the event bus has as many subscribers as it may")?;

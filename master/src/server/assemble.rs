@@ -208,15 +208,15 @@ pub(super) fn assemble(
     let returns = shared.returns();
     let runners = shared.runners(&dispatcher, &returns);
     let peer = shared.peer(configured.peer, &dispatcher, &runners);
-    let reactor =
+    let (reactor, reactor_events) =
         Reactor::new(opts.reactor.clone(), opts.id.clone(), runners.clone(), bus.clone(), shared.chains.clone());
     let engines = shared.engines.subscribe().map(|events| (shared.engines.clone(), events));
     let maintenance = Arc::new(shared.maintenance(&dispatcher, &peer, python_jobs));
     let handlers = Arc::new(shared.handlers(port, dispatcher, returns, runners, peer));
     let presence = shared.presence;
     let (audit, jobs, private, bus) = (audit.clone(), jobs.clone(), private.clone(), bus.clone());
-    let (reactor, engines) = (Mutex::new(reactor), Mutex::new(engines));
-    Ok(Master { opts, handlers, maintenance, audit, presence, jobs, private, bus, reactor, engines })
+    let (reactor_events, engines) = (Mutex::new(reactor_events), Mutex::new(engines));
+    Ok(Master { opts, handlers, maintenance, audit, presence, jobs, private, bus, reactor, reactor_events, engines })
 }
 
 impl Shared<'_> {
@@ -403,7 +403,8 @@ pub(super) fn maintain(
     let runners = handlers.runners.clone();
     let (presence, bus) = (opts.maintenance.presence_events.then(|| presence.clone()), bus.clone());
     let every = opts.maintenance.loop_interval;
-    let reactor = master.reactor.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let reactor = Arc::clone(&master.reactor);
+    let reactor_events = master.reactor_events.lock().unwrap_or_else(PoisonError::into_inner).take();
     let engines = master.engines.lock().unwrap_or_else(PoisonError::into_inner).take();
     let keep_events =
         event_return::run(jobs.clone(), opts.event_return.clone(), opts.id.clone(), kept_events, stop.clone());
@@ -415,16 +416,19 @@ pub(super) fn maintain(
                 presence::tell(&presence, &bus, every, presence_stop).await;
             }
         };
-        let react = async {
-            if let Some((reactor, events)) = reactor {
-                reactor.run(events, reactor_stop).await;
-            }
-        };
         let run_engines = async {
             if let Some((engines, events)) = engines {
                 engines.run(events, engines_stop).await;
             }
         };
-        tokio::join!(maintain, watch, tell_presence, keep_events, react, run_engines, runners.tell_interrupted());
+        tokio::join!(
+            maintain,
+            watch,
+            tell_presence,
+            keep_events,
+            reactor.run(reactor_events, reactor_stop),
+            run_engines,
+            runners.tell_interrupted()
+        );
     }
 }

@@ -27,8 +27,9 @@ pub(super) struct Master {
     pub(super) jobs: Arc<JobCache>,
     pub(super) private: PrivatePool,
     pub(super) bus: Bus,
-    /// The reactor and its events, until it runs.
-    pub(super) reactor: Mutex<Option<(Arc<Reactor>, Subscription)>>,
+    pub(super) reactor: Arc<Reactor>,
+    /// The events of the reactor, until it runs.
+    pub(super) reactor_events: Mutex<Option<Subscription>>,
     /// The engines and their events, until they run.
     pub(super) engines: Mutex<Option<(Arc<Engines>, Subscription)>>,
 }
@@ -53,6 +54,7 @@ impl Master {
         runners.parts.orchestrations.replace(&opts.orchestrate);
         auths.auth.gate.replace(opts.gate.clone());
         live.store(opts.live.clone().into());
+        self.reactor.replace(&opts.reactor);
         Ok(())
     }
 }

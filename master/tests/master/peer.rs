@@ -167,6 +167,32 @@ async fn runners_run_for_who_may_run_them() {
     assert_eq!(web.ask(&master, pub_load("test.ping", &[], "*", "glob")).await, empty_map());
 }
 
+/// A runner fires in the name of its caller: a minion does not come to be the master by way of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_by_way_of_a_runner_is_the_minions() {
+    let folder = tempfile::tempdir().unwrap();
+    let sls = folder.path().join("show.sls");
+    std::fs::write(&sls, "x:\n  runner.test.arg:\n    - arg: [{{ tag }}, {{ fired_by.kind }}]\n").unwrap();
+    let sls = sls.display();
+    let config = format!(
+        "peer_run: {{web1: [event.send]}}\nreactor: [{{x/plain: [{sls}]}}, {{x/open: [{sls}], from_minions: true}}]"
+    );
+    let master = TestMaster::start(&config).await;
+    let web = master.minion("web1", 1).await;
+    let mut events = master.events().await;
+    for tag in ["x/plain", "x/open"] {
+        let load = map([("cmd", text("minion_runner")), ("fun", text("event.send")), ("arg", list([tag]))]);
+        assert_eq!(web.ask(&master, load).await, Value::from(true));
+    }
+    let reaction = loop {
+        let event = events.wait("salt/run/").await;
+        if event.data.get_text("fun") == Some("runner.test.arg") {
+            break event;
+        }
+    };
+    assert_eq!(reaction.data.get("fun_args"), Some(&list(["x/open", "minion"])), "the event before it had no reaction");
+}
+
 /// An orchestration would publish jobs and run runners with rights that `peer` and `peer_run` did not give.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_minion_starts_no_orchestration() {

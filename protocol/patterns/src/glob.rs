@@ -43,6 +43,17 @@ impl Glob {
         Self(pieces)
     }
 
+    /// Returns the one text that matches, of a pattern without wildcards.
+    pub fn exact(&self) -> Option<String> {
+        self.0.iter().map(Piece::literal).collect()
+    }
+
+    /// Returns the texts between the wildcards, none of them empty. What matches has all of them.
+    pub fn literals(&self) -> impl Iterator<Item = String> {
+        let runs = self.0.split(|piece| piece.literal().is_none()).filter(|run| !run.is_empty());
+        runs.map(|run| run.iter().filter_map(Piece::literal).collect())
+    }
+
     /// Whether the whole text matches. Takes at most as many steps as the product of both lengths.
     pub fn matches(&self, text: &str) -> bool {
         let text: Vec<char> = text.chars().collect();
@@ -73,6 +84,13 @@ impl Glob {
 }
 
 impl Piece {
+    const fn literal(&self) -> Option<char> {
+        match self {
+            Self::Char(own) => Some(*own),
+            _ => None,
+        }
+    }
+
     fn takes(&self, c: char) -> bool {
         match self {
             Self::Star => false,
@@ -156,6 +174,23 @@ mod tests {
         ];
         for (pattern, name, expect) in cases {
             assert_eq!(fnmatch(pattern, name), expect, "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn what_a_pattern_demands_literally() {
+        for (pattern, exact, literals) in [
+            ("a/b", Some("a/b"), vec!["a/b"]),
+            ("", Some(""), vec![]),
+            ("a[", Some("a["), vec!["a["]),
+            ("*", None, vec![]),
+            ("[ab]?", None, vec![]),
+            ("a*b?c[d-e]f", None, vec!["a", "b", "c", "f"]),
+            ("[]]é**[!", None, vec!["é", "[!"]),
+        ] {
+            let glob = Glob::new(pattern);
+            assert_eq!(glob.exact().as_deref(), exact, "{pattern}");
+            assert_eq!(glob.literals().collect::<Vec<_>>(), literals, "{pattern}");
         }
     }
 

@@ -56,6 +56,10 @@ impl Language for Js {
         ]
     }
 
+    fn engine_template(&self) -> (&'static str, &'static str) {
+        (MAIN, include_str!("../../../templates/js/module_engine.js.in"))
+    }
+
     fn tour(&self) -> &'static [(&'static str, &'static str)] {
         &[(MAIN, "what they do"), ("greeting.test.js", "a test of it")]
     }

@@ -50,6 +50,10 @@ impl Language for Python {
         Some((MAIN, include_str!("../../../templates/python/module_state.py.in")))
     }
 
+    fn engine_template(&self) -> (&'static str, &'static str) {
+        (MAIN, include_str!("../../../templates/python/module_engine.py.in"))
+    }
+
     fn tour(&self) -> &'static [(&'static str, &'static str)] {
         &[(MAIN, "what they do"), ("test_greeting.py", "a test of it")]
     }

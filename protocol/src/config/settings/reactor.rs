@@ -4,9 +4,9 @@ use super::*;
 
 settings! { AREA = "Reactor and engines";
     /// Reactions: maps of one glob of tags to SLS files; with `from_minions` or `from_engines: true` also to events of these. See docs/reactor.md.
-    REACTOR: Value = any("reactor", master("[]"));
+    REACTOR: Value = any("reactor", master("[]")).live();
     /// What reactions may start, as a user's list in `publisher_acl` has it. null: everything.
-    REACTOR_ACL: Value = any("reactor_acl", master("null"));
+    REACTOR_ACL: Value = any("reactor_acl", master("null")).live();
     /// Runners and wheel functions of the reactor that run at a time. The others wait.
     REACTOR_WORKER_THREADS: usize = integer("reactor_worker_threads", master("10"), "runners", 1..=256);
     /// Events, and runners and wheel functions, that wait for the reactor. What comes beyond is left out, counted and told.
