@@ -81,7 +81,8 @@ impl ReturnIntake {
         }
         Some(Box::new(NewReceipt {
             key: *signed.key(),
-            master: said.master.map(|master| master.0.to_vec()).unwrap_or_default(),
+            chain: said.chain().to_bytes(),
+            whole: said.chain().is_whole_at_master(),
             // SQLite counts to 2^63; the first number beyond is as wrong as the last one.
             number: i64::try_from(said.number).unwrap_or(i64::MAX).min(i64::MAX - 1),
             hash: signed.hash().0,
