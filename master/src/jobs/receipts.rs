@@ -320,6 +320,16 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_chain_of_returns_that_may_be_lost_has_no_gaps() {
+        let (_dir, store) = open();
+        let direct = |number, hash, previous| NewReceipt { whole: false, ..receipt(number, hash, previous) };
+        add(&store, 0, direct(1, 1, None)).await;
+        add(&store, 1, direct(4, 4, Some(3))).await;
+        assert_eq!(add(&store, 9_000, direct(5, 5, Some(4))).await, Found::default());
+        assert!(add(&store, 9_001, direct(5, 6, Some(4))).await.fork, "forks it has");
+    }
+
+    #[tokio::test]
     async fn a_second_continuation_is_a_fork() {
         let (_dir, store) = open();
         for (number, hash, previous, fork) in [

@@ -277,6 +277,7 @@ impl Jobs {
             Reply::Master { returns, as_jid } => {
                 let load = return_load::for_own(&self.opts.id, job, outcomes, as_jid);
                 self.give(master.as_deref(), job, &load);
+                let draft = self.unless_unkept(as_jid, draft, &load);
                 // The return of the owner's own job goes to the master that the minion has.
                 self.keep(&returns, master, (job, draft), load, record);
             }
@@ -319,6 +320,16 @@ impl Jobs {
         if let Some((receipts, draft)) = self.receipts.get().zip(draft) {
             receipts.keep(draft, load);
         }
+    }
+
+    /// The draft, if the master is to store the return. If it only tells its bus, the receipt stays on the host: in a chain of which the
+    /// master has each receipt, it would be a gap.
+    fn unless_unkept<'a>(&self, as_jid: Option<AsJid>, draft: Option<&'a Draft>, load: &Value) -> Option<&'a Draft> {
+        if as_jid != Some(AsJid::NotKept) {
+            return draft;
+        }
+        self.keep_receipt(draft, load);
+        None
     }
 
     /// Puts a receipt into the return of a call on this host, and keeps it.
@@ -400,18 +411,23 @@ impl Jobs {
             outcomes.with_states(&self.runner.runs, jid.as_str(), ENDED_WITHIN);
             let by = (master.as_deref(), None);
             let walls = self.runner.sandbox.walls_summary();
-            let draft = receipt::draft(&job, &outcomes.each, by, &walls, Time::now(), true);
+            let made = receipt::draft(&job, &outcomes.each, by, &walls, Time::now(), true);
+            let mut draft = Some(&made);
             let load = match reply {
                 Noted::Nobody => {
                     let load = return_load::for_own(&self.opts.id, &job, outcomes, None);
-                    self.keep_receipt(Some(&draft), &load);
+                    self.keep_receipt(draft, &load);
                     self.runner.runs.forget(jid.as_str());
                     continue;
                 }
                 Noted::Publication => return_load::for_publication(&self.opts.id, &job, outcomes),
-                Noted::Own { as_jid } => return_load::for_own(&self.opts.id, &job, outcomes, as_jid),
+                Noted::Own { as_jid } => {
+                    let load = return_load::for_own(&self.opts.id, &job, outcomes, as_jid);
+                    draft = self.unless_unkept(as_jid, draft, &load);
+                    load
+                }
             };
-            match returns.keep(jid.as_str(), master, load, Some(&draft)) {
+            match returns.keep(jid.as_str(), master, load, draft) {
                 Ok(kept) => {
                     self.runner.runs.forget(jid.as_str());
                     returns.deliver(kept);
