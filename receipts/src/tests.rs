@@ -215,3 +215,25 @@ proptest! {
         prop_assert!(SignedReceipt::from_compact(&good).is_err());
     }
 }
+
+/// A manual measure: `cargo test --release -p brine-receipts one_costs -- --ignored --nocapture`.
+#[test]
+#[ignore = "a measure"]
+fn one_costs() {
+    const TIMES: u32 = 5_000;
+    let (key, receipt) = (key(), receipt(1, None));
+    let vouch = vec![7; 256];
+    let begun = std::time::Instant::now();
+    let texts: Vec<String> = (0..TIMES)
+        .map(|_| {
+            let receipt = key.sign(receipt.clone());
+            std::hint::black_box(receipt.to_compact());
+            Vouched { receipt, vouch: vouch.clone() }.to_text()
+        })
+        .collect();
+    let minion = begun.elapsed() / TIMES;
+    let begun = std::time::Instant::now();
+    assert!(texts.iter().all(|text| Vouched::from_text(text).is_ok()));
+    let master = begun.elapsed() / TIMES;
+    panic!("{minion:?} to sign and encode, {master:?} to decode and verify; {} bytes in a return", texts[0].len());
+}

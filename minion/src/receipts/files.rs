@@ -153,16 +153,17 @@ impl Files {
                 continue;
             }
             let file = brine_files::append_own(&path, 0o600)?;
+            let mut bytes = good as u64;
             match content.len() - good {
                 0 => {}
                 // A crash left the last entry torn.
-                torn if torn as u64 <= ENTRY_MAX => file.set_len(good as u64)?,
+                torn if torn as u64 <= ENTRY_MAX => file.set_len(bytes)?,
                 more => {
                     error!("{}: {more} bytes behind {good} are damaged; receipts go on in a new file", path.display());
-                    self.full = true;
+                    (self.full, bytes) = (true, content.len() as u64);
                 }
             }
-            self.last = Some(Open { file, bytes: good as u64 });
+            self.last = Some(Open { file, bytes });
             break;
         }
         Ok(())

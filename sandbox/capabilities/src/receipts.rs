@@ -39,8 +39,11 @@ impl Operation for ReceiptsOp {
 
     fn check(self, who: &Asker<'_>, _: &Grants) -> Result<Self, Refusal> {
         if let Self::Page { place, jid, .. } = &self {
-            forms::text("the place", place, MAX_PLACE, Form::Line)?;
-            forms::text("the jid", jid, forms::MAX_WORD, Form::Line)?;
+            for (what, text, most) in [("the place", place, MAX_PLACE), ("the jid", jid, forms::MAX_WORD)] {
+                if !text.is_empty() {
+                    forms::text(what, text, most, Form::Line)?;
+                }
+            }
         }
         // In a nested call, a pillar may have chosen what is called and where the answer goes.
         match who {
