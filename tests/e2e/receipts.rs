@@ -196,6 +196,9 @@ fn the_owner_reads_receipts_of_calls_and_of_the_minions_own_jobs() {
     assert_eq!(owner(&minion, &["receipts.list", "limit=1"]).as_array().map(Vec::len), Some(1));
     let shown = owner(&minion, &["receipts.show", calls[0]["jid"].as_str().expect("a jid")])[0].clone();
     assert_eq!((&shown["series"], &shown["publicationKept"]), (&json!("direct"), &Value::Null), "{shown}");
+    // SHA-256 of ["by hand"] in MessagePack.
+    let arguments = "b84e77cf015ddd087c4b6990405bc62e11798704e8c634dce6c87d9a06441101";
+    assert_eq!(shown["arguments"], json!(arguments), "{shown}");
     let shown = owner(&minion, &["receipts.show", &jid])[0].clone();
     assert_eq!((&shown["series"], &shown["publicationKept"]["whole"]), (&json!("spooled"), &json!(true)), "{shown}");
     let said = minion.salt_call(&["--local", "receipts.show", "20200101000000000000"]);
