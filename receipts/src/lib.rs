@@ -9,15 +9,19 @@
 //! - `vouch.rs`    the RSA key's word for the Ed25519 key
 //! - `evidence.rs` a line of an export: an envelope with all that proves whose it is
 //! - `record.rs`   a receipt as the host keeps it, with the publication that asked
+//! - `folder.rs`   the files of a host, oldest first
+//! - `shown.rs`    the fields as a value, for people and programs
 //! - `chain.rs`    what is odd about numbers and hashes
 //!
 //! Everything that is read here may be hostile: it is bounded before it is decoded, and taken only in its one encoding.
 
 mod chain;
 mod evidence;
+mod folder;
 mod receipt;
 mod record;
 mod scalar;
+mod shown;
 mod signed;
 mod vouch;
 
@@ -26,9 +30,13 @@ mod tests;
 
 pub use chain::{Chain, Odd};
 pub use evidence::{Evidence, MAX_LINE, Proved};
-pub use receipt::{Call, MAX_COMPACT, Module, Outcome, PREDICATE_TYPE, Receipt, STATEMENT_TYPE, Usage};
+pub use folder::{file_number, files};
+pub use receipt::{
+    Call, ChainId, MAX_COMPACT, Module, Outcome, PREDICATE_TYPE, Receipt, STATEMENT_TYPE, Series, Usage,
+};
 pub use record::{Asked, Head, Record};
 pub use scalar::{Digest, Fingerprint, Time};
+pub use shown::fields;
 pub use signed::{PAYLOAD_TYPE, SignedReceipt, SigningKey};
 pub use vouch::Vouched;
 

@@ -30,13 +30,46 @@ pub enum Outcome {
     Killed,
 }
 
+/// How the return of a job goes to its master, which decides what a gap means there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Series {
+    /// The host keeps it until the master has it.
+    Spooled,
+    /// It is sent at once and may be lost, as a refusal, or nobody gets it, as of a call on the host.
+    Direct,
+}
+
+/// One chain of a minion's key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ChainId {
+    /// The master whose jobs they are; none for the host's own.
+    pub master: Option<Fingerprint>,
+    /// Which of that master's two chains.
+    pub series: Series,
+}
+
+impl ChainId {
+    /// Whether the master gets all receipts of the chain. The host's own jobs return to whichever master it has.
+    pub fn is_whole_at_master(self) -> bool {
+        self.series == Series::Spooled && self.master.is_some()
+    }
+
+    /// For a store: the master's fingerprint, after a mark if the returns are not kept for it.
+    pub fn to_bytes(self) -> Vec<u8> {
+        let mark: &[u8] = if self.series == Series::Direct { b"direct" } else { b"" };
+        let master = self.master.map(|master| master.0);
+        [mark, master.as_ref().map_or(&[][..], |master| master)].concat()
+    }
+}
+
 /// A receipt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Receipt {
     /// 1.
     pub version: u64,
-    /// Its place in the chain, from 1. A minion has one chain for each master, and one for its own jobs.
+    /// Its place in the chain, from 1. A minion has two chains for each master, and two for its own jobs: see [`Series`].
     pub number: u64,
     /// The hash of the JSON of the receipt before; none for the first.
     pub previous: Option<Digest>,
@@ -44,8 +77,11 @@ pub struct Receipt {
     pub minion: String,
     /// The fingerprint of the minion's RSA key, which vouches for the key of receipts.
     pub minion_key: Fingerprint,
-    /// The fingerprint of the key of the master that asked; none for a job of the host's own.
+    /// The fingerprint of the key of the master that asked, or whose rights a job had that the minion started by itself; none for a
+    /// job of the host's own.
     pub master: Option<Fingerprint>,
+    /// How its return goes to a master.
+    pub series: Series,
     /// The hash of the publication's encrypted part, over which the master signed; none for a job of the host's own, and for one
     /// that an earlier run of the minion took.
     pub publication: Option<Digest>,
@@ -191,6 +227,11 @@ impl Receipt {
     /// The hash of the JSON: what the next receipt has as `previous`.
     pub fn hash(&self) -> Digest {
         Digest::of(&self.to_json())
+    }
+
+    /// The chain that it is in.
+    pub fn chain(&self) -> ChainId {
+        ChainId { master: self.master, series: self.series }
     }
 
     pub(crate) fn check_version(&self) -> Result<(), ReceiptError> {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Digest, Fingerprint, ReceiptError};
+use crate::{ChainId, Digest, Fingerprint, Receipt, ReceiptError, Series};
 
 /// Upper bound on the bytes of a record: a receipt and a publication.
 const MAX_RECORD: usize = 1 << 20;
@@ -12,10 +12,24 @@ const MAX_RECORD: usize = 1 << 20;
 pub struct Head {
     /// Whose chain: of the master with this fingerprint, or of the host's own jobs.
     pub master: Option<Fingerprint>,
+    /// Which of the two.
+    pub series: Series,
     /// The number of the last receipt.
     pub number: u64,
     /// Its hash.
     pub hash: Digest,
+}
+
+impl Head {
+    /// Of the chain whose last receipt this is.
+    pub fn of(receipt: &Receipt, hash: Digest) -> Self {
+        Self { master: receipt.master, series: receipt.series, number: receipt.number, hash }
+    }
+
+    /// The chain.
+    pub fn chain(&self) -> ChainId {
+        ChainId { master: self.master, series: self.series }
+    }
 }
 
 /// The publication that asked, as its master signed it.

@@ -63,6 +63,7 @@ fn sync_modules_tells_what_changed() {
             "pkg",
             "postgres",
             "rawfile_json",
+            "receipts",
             "saltutil",
             "sandbox",
             "schedule",

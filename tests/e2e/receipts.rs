@@ -1,5 +1,6 @@
 //! Receipts: signed by the minion, checked by the master, verified by anyone.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use brine_kit::process::{Output, run};
@@ -114,6 +115,8 @@ fn a_killed_minion_leaves_no_gap_and_no_fork() {
     for round in 0..kills() {
         let jids: Vec<String> =
             (0..6).map(|n| master.start_job(&["m1", "test.echo", &format!("{round}.{n}")])).collect();
+        // It writes the same files.
+        minion.salt_call(&["--local", "test.echo", "beside"]).exits(0);
         // Each round another moment: before the first return, or after some of them.
         for jid in jids.iter().take(round % 6) {
             events.wait_return(jid, "m1");
@@ -128,10 +131,105 @@ fn a_killed_minion_leaves_no_gap_and_no_fork() {
     });
     let verified = verify(&master);
     assert_eq!(verified["odd"], json!([]), "{verified}");
-    let all = file(folder.path(), "all", &on_host(&minion, "export").stdout);
+    let lines = on_host(&minion, "export").stdout;
+    let all = file(folder.path(), "all", &lines);
     let said = receipt(&["verify", all.to_str().expect("UTF-8")]).exits(0).stdout;
     assert!(!said.contains("not here"), "{said}");
-    assert!(said.contains(&format!("{} receipts hold", verified["receipts"])), "{said}\n{verified}");
+    // The host has a receipt for each return that its master has, and none for a job that has no return.
+    let of_host = predicates(&lines);
+    let jids = |of: &dyn Fn(&Value) -> bool| -> BTreeSet<String> {
+        of_host.iter().filter(|one| of(one)).map(|one| one["jid"].as_str().expect("a jid").to_owned()).collect()
+    };
+    let spooled = jids(&|one| one["series"] == "spooled" && !one["master"].is_null());
+    let store = rusqlite::Connection::open(master.path("cache/jobs.db")).expect("the store");
+    let read = |query: &str| -> BTreeSet<String> {
+        let mut query = store.prepare(query).expect("a query");
+        let rows = query.query_map([], |row| row.get(0)).expect("rows");
+        rows.collect::<Result<_, _>>().expect("jids")
+    };
+    assert_eq!(read("select jid from receipts"), spooled);
+    assert_eq!(read("select jid from returns where minion = 'm1'"), spooled);
+    let calls = of_host.iter().filter(|one| one["calls"][0]["function"] == "test.echo" && one["master"].is_null());
+    assert_eq!(calls.count(), kills(), "one for each call on the host");
+}
+
+/// What the lines of an export say.
+fn predicates(lines: &str) -> Vec<Value> {
+    use base64::Engine as _;
+    let payload = |line: &str| -> Value {
+        let line: Value = serde_json::from_str(line).expect("JSON");
+        let payload = line["envelope"]["payload"].as_str().expect("a payload");
+        let payload = base64::engine::general_purpose::STANDARD.decode(payload).expect("base64");
+        serde_json::from_slice::<Value>(&payload).expect("JSON")["predicate"].clone()
+    };
+    lines.lines().map(payload).collect()
+}
+
+/// What the owner gets of `receipts.*`.
+fn owner(minion: &Minion, args: &[&str]) -> Value {
+    minion.salt_call(&[&["--local", "--out=json"], args].concat()).exits(0).json()["local"].clone()
+}
+
+#[test]
+fn the_owner_reads_receipts_of_calls_and_of_the_minions_own_jobs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let master = Master::start("");
+    let config = "schedule: {tick: {function: test.version, seconds: 1, return_job: false}}";
+    let minion = master.minion_kind(Kind::Brine, "m1", config);
+    let jid = master.start_job(&["m1", "test.ping"]);
+    master.events();
+    minion.salt_call(&["--local", "test.echo", "by hand"]).exits(0);
+    minion.salt_call(&["test.echo", "by hand, told"]).exits(0);
+    minion.salt_call(&["--local", "test.nothing"]);
+    let of = |listed: &Value, function: &str| -> Vec<Value> {
+        let rows = listed.as_array().expect("a list").iter();
+        rows.filter(|row| row["functions"] == json!([function])).cloned().collect()
+    };
+    let listed = wait_for("a job of the schedule", || {
+        let listed = owner(&minion, &["receipts.list"]);
+        (of(&listed, "test.version").len() >= 2 && !of(&listed, "test.ping").is_empty()).then_some(listed)
+    });
+    let calls = of(&listed, "test.echo");
+    assert_eq!(calls.len(), 2, "{listed}");
+    assert!(calls.iter().all(|row| row["master"].is_null() && row["outcome"] == "ran"), "{listed}");
+    assert_eq!(of(&listed, "test.nothing")[0]["outcome"], json!("refused"), "{listed}");
+    assert_eq!(owner(&minion, &["receipts.list", "limit=1"]).as_array().map(Vec::len), Some(1));
+    let shown = owner(&minion, &["receipts.show", calls[0]["jid"].as_str().expect("a jid")])[0].clone();
+    assert_eq!((&shown["series"], &shown["publicationKept"]), (&json!("direct"), &Value::Null), "{shown}");
+    // SHA-256 of ["by hand"] in MessagePack.
+    let arguments = "b84e77cf015ddd087c4b6990405bc62e11798704e8c634dce6c87d9a06441101";
+    assert_eq!(shown["arguments"], json!(arguments), "{shown}");
+    let shown = owner(&minion, &["receipts.show", &jid])[0].clone();
+    assert_eq!((&shown["series"], &shown["publicationKept"]["whole"]), (&json!("spooled"), &json!(true)), "{shown}");
+    let said = minion.salt_call(&["--local", "receipts.show", "20200101000000000000"]);
+    assert!(said.code != 0 && said.stderr.contains("there is no receipt of the job"), "{said:?}");
+    let verified = owner(&minion, &["receipts.verify"]);
+    assert_eq!((&verified["odd"], &verified["key"]), (&json!([]), &shown["minionKey"]), "{verified}");
+    assert!(verified["receipts"].as_u64() > Some(5), "{verified}");
+    let lines = minion.salt_call(&["--local", "--out=newline_values_only", "receipts.export"]).exits(0).stdout;
+    let lines = file(folder.path(), "lines", &lines);
+    receipt(&["verify", lines.to_str().expect("UTF-8")]).exits(0);
+    // A call that the master was told of has a receipt there, and what it was not told of is no gap.
+    assert_eq!(verify(&master)["odd"], json!([]));
+    for function in ["receipts.list", "receipts.verify", "receipts.export"] {
+        let refused = master.salt(&["m1", function]).stdout;
+        assert!(refused.contains("salt-call --local receipts.list"), "{refused}");
+    }
+}
+
+#[test]
+fn a_refusal_that_is_lost_is_no_gap() {
+    let master = Master::start("");
+    let minion =
+        master.minion_kind(Kind::Brine, "m1", "process_count_max: 1\nsandbox: {max_waiting: 0, max_queued: 0}");
+    let events = master.events();
+    // One runs, and as many wait as there are places beside it.
+    let jids: Vec<String> = (0..5).map(|_| master.start_job(&["m1", "test.sleep", "300"])).collect();
+    wait_for("they are there", || jids.iter().all(|jid| minion.path("cache/proc").join(jid).exists()).then_some(()));
+    let refused = master.start_job(&["m1", "test.sleep", "300"]);
+    assert!(events.wait_return(&refused, "m1")["return"].as_str().is_some_and(|why| why.contains("busy")));
+    let shown = show(&master, &refused);
+    assert_eq!((&shown["outcome"], &shown["series"]), (&json!("refused"), &json!("direct")), "{shown}");
 }
 
 #[test]
@@ -146,6 +244,7 @@ fn a_restored_snapshot_shows_as_a_fork() {
     let [snapshot] = std::fs::read_dir(&dir)
         .expect("receipts")
         .map(|item| item.expect("a file").path())
+        .filter(|path| path.extension().is_some())
         .map(|path| (path.clone(), content(&path)))
         .collect::<Vec<_>>()
         .try_into()

@@ -150,6 +150,7 @@ fn the_owner_sees_what_each_module_may_do() {
         "postgres_tablespace",
         "postgres_user",
         "rawfile_json",
+        "receipts",
         "saltutil",
         "sandbox",
         "schedule",

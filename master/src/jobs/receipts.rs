@@ -24,8 +24,10 @@ pub(crate) const PAGE: u32 = 1_000;
 pub struct NewReceipt {
     /// The public half of the key that signed it.
     pub key: [u8; 32],
-    /// The fingerprint of the chain's master; empty for the host's own jobs.
-    pub master: Vec<u8>,
+    /// Which chain of that key, see [`brine_receipts::ChainId::to_bytes`].
+    pub chain: Vec<u8>,
+    /// Whether all receipts of the chain come to this master, so that a gap is odd.
+    pub whole: bool,
     /// Its number.
     pub number: i64,
     /// Its hash.
@@ -100,7 +102,7 @@ pub(super) fn write(
             since: row.get(4)?,
         })
     };
-    let of = params![minion.as_str(), new.key, new.master];
+    let of = params![minion.as_str(), new.key, new.chain];
     let chain = transaction.prepare_cached(select)?.query_row(of, read).optional()?;
     let mut found = Found::default();
     let chain = match chain {
@@ -115,7 +117,7 @@ pub(super) fn write(
                     "insert into receipt_chains (minion, key, master, vouch, pem, number, hash, missing, since)
                      values (?1, ?2, ?3, ?4, ?5, ?6, ?7, null, 0)",
                 )?
-                .execute(params![minion.as_str(), new.key, new.master, new.vouch, new.pem, new.number, new.hash])?;
+                .execute(params![minion.as_str(), new.key, new.chain, new.vouch, new.pem, new.number, new.hash])?;
             // What came before is not known here, as for a new master's store.
             let id = transaction.last_insert_rowid();
             ChainRow { id, number: new.number, hash: new.hash, missing: None, since: 0 }
@@ -138,7 +140,7 @@ pub(super) fn write(
             new.compact
         ])?;
     let (mut missing, mut since) = (chain.missing, chain.since);
-    if new.number > chain.number + 1 && missing.is_none() {
+    if new.whole && new.number > chain.number + 1 && missing.is_none() {
         (missing, since) = (Some(chain.number + 1), at_ms);
     }
     if let Some(first) = missing.filter(|_| at_ms - since > GAP_MS) {
@@ -289,7 +291,8 @@ mod tests {
     fn receipt(number: i64, hash: u8, previous: Option<u8>) -> NewReceipt {
         NewReceipt {
             key: [1; 32],
-            master: vec![2; 32],
+            chain: vec![2; 32],
+            whole: true,
             number,
             hash: [hash; 32],
             previous: previous.map(|byte| [byte; 32]),
@@ -370,6 +373,16 @@ mod tests {
         assert_eq!(add(&store, 599, receipt(5, 5, Some(4))).await.gap, None);
         assert_eq!(add(&store, 602, receipt(6, 6, Some(5))).await.gap, Some((2, 3)));
         assert_eq!(add(&store, 9_000, receipt(7, 7, Some(6))).await.gap, None);
+    }
+
+    #[tokio::test]
+    async fn a_chain_of_returns_that_may_be_lost_has_no_gaps() {
+        let (_dir, store) = open();
+        let direct = |number, hash, previous| NewReceipt { whole: false, ..receipt(number, hash, previous) };
+        add(&store, 0, direct(1, 1, None)).await;
+        add(&store, 1, direct(4, 4, Some(3))).await;
+        assert_eq!(add(&store, 9_000, direct(5, 5, Some(4))).await, Found::default());
+        assert!(add(&store, 9_001, direct(5, 6, Some(4))).await.fork, "forks it has");
     }
 
     #[tokio::test]

@@ -71,7 +71,7 @@ create table receipt_chains (
     id        integer primary key,
     minion    text not null,
     key       blob not null,     -- the Ed25519 key
-    master    blob not null,     -- the fingerprint of its key; empty: jobs of the minion's own
+    master    blob not null,     -- the fingerprint of its key, or nothing for jobs of the minion's own; after `direct`: no gap is odd
     vouch     blob not null,     -- the signature of the minion's RSA key over the key
     pem       text not null,     -- the RSA key
     number    integer not null,  -- of the last receipt

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use brine_protocol::ids::{Jid, MinionId};
 use brine_protocol::job::ReturnLoad;
 use brine_protocol::value::{Value, ValueExt, map};
-use brine_receipts::{Chain, Evidence, Odd, SignedReceipt, Vouched};
+use brine_receipts::{Chain, ChainId, Evidence, Odd, SignedReceipt, Vouched, fields};
 
 use super::function::{Failure, Function, Outcome, Run, functions};
 use crate::jobs::{PAGE, StoredReceipt};
@@ -40,7 +40,7 @@ async fn show(run: Run) -> Outcome {
     let mut shown = Vec::new();
     for one in stored {
         let mut fields = match SignedReceipt::from_compact(&one.compact) {
-            Ok(signed) => fields(&signed),
+            Ok(signed) => fields(signed.receipt()),
             Err(why) => map([("error", why.to_string())]),
         };
         if let Some(odd) = &one.odd {
@@ -49,30 +49,6 @@ async fn show(run: Run) -> Outcome {
         shown.push((Value::from(one.minion), fields));
     }
     Ok(Value::Map(shown))
-}
-
-/// The fields of a receipt as its JSON has them.
-fn fields(signed: &SignedReceipt) -> Value {
-    let json: serde_json::Value = serde_json::from_slice(&signed.receipt().to_json()).unwrap_or_default();
-    let mut fields = to_value(&json["predicate"]);
-    fields.insert("hash", signed.hash().to_string());
-    fields
-}
-
-fn to_value(json: &serde_json::Value) -> Value {
-    match json {
-        serde_json::Value::Null => Value::Nil,
-        serde_json::Value::Bool(truth) => Value::from(*truth),
-        serde_json::Value::Number(number) => number.as_i64().map_or_else(
-            || number.as_u64().map_or_else(|| Value::from(number.as_f64().unwrap_or_default()), Value::from),
-            Value::from,
-        ),
-        serde_json::Value::String(text) => Value::from(text.as_str()),
-        serde_json::Value::Array(items) => Value::Array(items.iter().map(to_value).collect()),
-        serde_json::Value::Object(entries) => {
-            Value::Map(entries.iter().map(|(name, value)| (Value::from(name.as_str()), to_value(value))).collect())
-        }
-    }
 }
 
 async fn export(run: Run) -> Outcome {
@@ -111,7 +87,7 @@ async fn export(run: Run) -> Outcome {
 struct Verified {
     receipts: u64,
     odd: Vec<String>,
-    chains: BTreeMap<([u8; 32], Option<[u8; 32]>), Chain>,
+    chains: BTreeMap<([u8; 32], ChainId), Chain>,
 }
 
 async fn verify(run: Run) -> Outcome {
@@ -141,8 +117,10 @@ async fn verify(run: Run) -> Outcome {
         }
     }
     Ok(map(found.into_iter().map(|(minion, mut of)| {
-        for odd in of.chains.values().flat_map(Chain::odd) {
+        let chains = of.chains.iter().flat_map(|((_, chain), links)| links.odd().into_iter().map(|odd| (*chain, odd)));
+        for (chain, odd) in chains {
             of.odd.push(match odd {
+                Odd::Gap(..) if !chain.is_whole_at_master() => continue,
                 Odd::Gap(first, last) => format!("receipts {first} to {last} are missing"),
                 Odd::Fork(number) => format!("receipt {number} does not follow from the others: a fork"),
             });
@@ -156,14 +134,14 @@ async fn verify(run: Run) -> Outcome {
 fn judge(
     one: &StoredReceipt,
     load: Option<Value>,
-    chains: &mut BTreeMap<([u8; 32], Option<[u8; 32]>), Chain>,
+    chains: &mut BTreeMap<([u8; 32], ChainId), Chain>,
 ) -> Result<(), String> {
     let signed = SignedReceipt::from_compact(&one.compact).map_err(|why| why.to_string())?;
     let vouched = Vouched { receipt: signed, vouch: one.vouch.clone() };
     let rsa = brine_protocol::keys::PublicKey::from_pem(&one.pem).map_err(|why| why.to_string())?;
     vouched.check(&rsa).map_err(|why| why.to_string())?;
     let (signed, receipt) = (&vouched.receipt, vouched.receipt.receipt());
-    let chain = chains.entry((*signed.key(), receipt.master.map(|master| master.0))).or_default();
+    let chain = chains.entry((*signed.key(), receipt.chain())).or_default();
     chain.add(receipt, signed.hash());
     let id = MinionId::try_from(one.minion.as_str()).map_err(|why| why.to_string())?;
     let ret = load.map(|load| ReturnLoad::parse(load, &id));

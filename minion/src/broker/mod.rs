@@ -20,6 +20,7 @@ mod pillar;
 mod policy;
 mod process;
 mod progress;
+mod receipts;
 mod schedule;
 mod slow;
 mod states;

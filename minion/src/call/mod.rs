@@ -6,6 +6,7 @@ mod flags;
 mod setup;
 
 use std::ffi::OsString;
+use std::sync::Arc;
 
 use brine_cli::print::Printer;
 use brine_cli::{Failure, commandline, logging};
@@ -15,12 +16,14 @@ use brine_protocol::exit;
 use brine_protocol::job::FunCall;
 use brine_protocol::value::{Value, ValueExt, list, map};
 use brine_sandbox::JobOutcome;
+use tracing::warn;
 
 use crate::accounts;
 use crate::cli;
 use crate::config::MinionOpts;
 use crate::jobs::{local_job, parse_own_timeout, parse_record, read_function};
 use crate::minion::{Base, package_sandbox};
+use crate::receipts::Receipts;
 use flags::Flags;
 use setup::{load_conf, start_threads};
 
@@ -79,6 +82,8 @@ async fn run(flags: &Flags, printer: &mut Printer, opts: MinionOpts) -> Result<i
 }
 
 async fn call(flags: &Flags, printer: &mut Printer, base: &Base) -> Result<i32, Failure> {
+    let opts = Arc::clone(&base.opts);
+    let receipts = tokio::task::spawn_blocking(move || Receipts::for_call(&opts));
     if let Ok(channel) = base.masters.preferred() {
         channel.sign_in().await.map_err(|e| Failure::new(e.exit_code(), format!("salt-call: {e}")))?;
     }
@@ -95,6 +100,11 @@ async fn call(flags: &Flags, printer: &mut Printer, base: &Base) -> Result<i32, 
     parse_record(&job.raw).map_err(|why| Failure::new(exit::USAGE, format!("salt-call: {why}")))?;
     let (jid, metadata) = (job.jid.clone(), job.metadata.clone());
     let report = (base.masters.preferred().is_ok() && !flags.no_return_event).then(|| words(&flags.arguments));
+    match receipts.await {
+        Ok(Ok(Some(receipts))) => base.jobs.attach_receipts(Arc::new(receipts)),
+        Ok(Ok(None)) | Err(_) => {}
+        Ok(Err(e)) => warn!("this call has no receipt: {e}"),
+    }
     let called = base.jobs.call(job, report).await;
     let usage = called.usage();
     let out = called.outputter().unwrap_or("nested");

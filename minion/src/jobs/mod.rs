@@ -20,7 +20,7 @@ mod seen_jids;
 mod source;
 
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use brine_protocol::job::JobLoad;
@@ -47,7 +47,7 @@ use crate::connection::Masters;
 use crate::events::Events;
 use crate::grains::GrainsStore;
 use crate::pillar::PillarStore;
-use crate::receipts::Draft;
+use crate::receipts::{Draft, Receipts};
 use crate::returners::Returners;
 use crate::returns::ReturnSender;
 use admission::{Admission, Place, is_control};
@@ -78,6 +78,8 @@ pub struct Jobs {
     admission: Arc<Admission>,
     returners: Arc<Returners>,
     own_failures: OwnFailures,
+    /// None: no receipts are made.
+    receipts: OnceLock<Arc<Receipts>>,
     tasks: TaskTracker,
 }
 
@@ -110,8 +112,14 @@ impl Jobs {
             admission,
             returners,
             own_failures,
+            receipts: OnceLock::new(),
             tasks,
         })
+    }
+
+    /// From here on, each job has a receipt.
+    pub(crate) fn attach_receipts(&self, receipts: Arc<Receipts>) {
+        let _ = self.receipts.set(receipts);
     }
 
     /// Takes a job and returns at once. The task ends when the outcome is delivered. Returns none if the job is not taken.
@@ -160,11 +168,12 @@ impl Jobs {
             (Err(why), _) => why,
         };
         warn!(jid = %job.jid, "the job is refused: {why}");
-        if let Delivery::Spool(returns) = &rules.delivery {
-            let outcomes = self.refused(job, &why);
-            let draft = self.draft(rules, job, &outcomes, Time::now(), false);
-            let (load, bytes) = return_load::for_refusal(&self.opts.id, job, outcomes);
-            returns.send_refusal(rules.master.clone(), load, bytes, draft.as_ref());
+        let outcomes = self.refused(job, &why);
+        let draft = self.draft(rules, job, &outcomes, Time::now(), false);
+        let (load, bytes) = return_load::for_refusal(&self.opts.id, job, outcomes);
+        match &rules.delivery {
+            Delivery::Spool(returns) => returns.send_refusal(rules.master.clone(), load, bytes, draft.as_ref()),
+            _ => self.keep_receipt(draft.as_ref(), &load),
         }
         None
     }
@@ -226,13 +235,22 @@ impl Jobs {
         match rules.delivery {
             Delivery::Spool(returns) => self.spool(&returns, rules.master, (&job, draft), outcomes, record),
             Delivery::Caller { report, answer } => {
-                drop(record);
                 if let Some(called) = outcomes.each.into_iter().next() {
-                    self.report(&job, report, &called).await;
+                    let load =
+                        return_load::for_call(&self.opts.id, &job, report.clone().unwrap_or(Value::Nil), &called);
+                    let load = self.seal(draft, load);
+                    drop(record);
+                    if report.is_some() {
+                        self.report(load, &called).await;
+                    }
                     let _ = answer.send(called);
                 }
             }
-            Delivery::Mine => log_mine(&outcomes),
+            Delivery::Mine => {
+                log_mine(&outcomes);
+                let load = return_load::for_own(&self.opts.id, &job, outcomes, None);
+                self.keep_receipt(draft, &load);
+            }
             Delivery::Own(reply) => self.reply(reply, rules.master, (&job, draft), outcomes, record),
         }
     }
@@ -259,10 +277,15 @@ impl Jobs {
             Reply::Master { returns, as_jid } => {
                 let load = return_load::for_own(&self.opts.id, job, outcomes, as_jid);
                 self.give(master.as_deref(), job, &load);
+                let draft = self.unless_unkept(as_jid, draft, &load);
                 // The return of the owner's own job goes to the master that the minion has.
                 self.keep(&returns, master, (job, draft), load, record);
             }
-            Reply::Nobody => drop(record),
+            Reply::Nobody => {
+                let load = return_load::for_own(&self.opts.id, job, outcomes, None);
+                self.keep_receipt(draft, &load);
+                drop(record);
+            }
         }
     }
 
@@ -285,12 +308,36 @@ impl Jobs {
         self.keep(returns, master, (job, draft), load, record);
     }
 
-    /// What the receipt of a job says; none if no receipts are made, or nobody gets its return.
+    /// What the receipt of a job says; none if no receipts are made.
     fn draft(&self, rules: &Rules, job: &JobLoad, outcomes: &Outcomes, start: Time, killed: bool) -> Option<Draft> {
-        let returned = matches!(rules.delivery, Delivery::Spool(_) | Delivery::Own(Reply::Master { .. }));
+        self.receipts.get()?;
         let by = (rules.master.as_deref(), rules.asked.clone());
-        (returned && self.opts.returns.receipts.is_some())
-            .then(|| receipt::draft(job, &outcomes.each, by, &self.runner.sandbox.walls_summary(), start, killed))
+        Some(receipt::draft(job, &outcomes.each, by, &self.runner.sandbox.walls_summary(), start, killed))
+    }
+
+    /// Keeps the receipt of a job whose return nobody gets.
+    fn keep_receipt(&self, draft: Option<&Draft>, load: &Value) {
+        if let Some((receipts, draft)) = self.receipts.get().zip(draft) {
+            receipts.keep(draft, load);
+        }
+    }
+
+    /// The draft, if the master is to store the return. If it only tells its bus, the receipt stays on the host: in a chain of which the
+    /// master has each receipt, it would be a gap.
+    fn unless_unkept<'a>(&self, as_jid: Option<AsJid>, draft: Option<&'a Draft>, load: &Value) -> Option<&'a Draft> {
+        if as_jid != Some(AsJid::NotKept) {
+            return draft;
+        }
+        self.keep_receipt(draft, load);
+        None
+    }
+
+    /// Puts a receipt into the return of a call on this host, and keeps it.
+    fn seal(&self, draft: Option<&Draft>, mut load: Value) -> Value {
+        if let Some((receipts, draft)) = self.receipts.get().zip(draft) {
+            receipts.seal_direct(draft, &mut load);
+        }
+        load
     }
 
     /// Gives a return to the returners of this host that the job names, and those of the setting `return`. Returns the
@@ -331,12 +378,10 @@ impl Jobs {
 
     /// Sends the return of a call on this host, once. A failure is logged and does not fail the call. The master gets no
     /// return for a function that does not exist, because nothing was called.
-    async fn report(&self, job: &JobLoad, report: Option<Value>, called: &Called) {
-        let Some(typed) = report else { return };
+    async fn report(&self, load: Value, called: &Called) {
         if !called.ran && read_function(&self.runner.sandbox, &called.fun, |_| ()).is_none() {
             return;
         }
-        let load = return_load::for_call(&self.opts.id, job, typed, called);
         let answer = match self.masters.preferred() {
             Ok(channel) => channel.request(load).await,
             Err(e) => Err(e),
@@ -359,20 +404,30 @@ impl Jobs {
             let reply = source::noted_reply(&load);
             if reply == Noted::Nobody {
                 warn!(%jid, "the minion ended while {}, which it had started by itself, ran", job.fun());
-                continue;
+            } else {
+                warn!(%jid, "the minion ended while this job ran");
             }
-            warn!(%jid, "the minion ended while this job ran");
             let mut outcomes = self.refused(&job, ENDED_WITHIN);
             outcomes.with_states(&self.runner.runs, jid.as_str(), ENDED_WITHIN);
             let by = (master.as_deref(), None);
             let walls = self.runner.sandbox.walls_summary();
-            let draft = receipt::draft(&job, &outcomes.each, by, &walls, Time::now(), true);
+            let made = receipt::draft(&job, &outcomes.each, by, &walls, Time::now(), true);
+            let mut draft = Some(&made);
             let load = match reply {
+                Noted::Nobody => {
+                    let load = return_load::for_own(&self.opts.id, &job, outcomes, None);
+                    self.keep_receipt(draft, &load);
+                    self.runner.runs.forget(jid.as_str());
+                    continue;
+                }
                 Noted::Publication => return_load::for_publication(&self.opts.id, &job, outcomes),
-                Noted::Own { as_jid } => return_load::for_own(&self.opts.id, &job, outcomes, as_jid),
-                Noted::Nobody => continue,
+                Noted::Own { as_jid } => {
+                    let load = return_load::for_own(&self.opts.id, &job, outcomes, as_jid);
+                    draft = self.unless_unkept(as_jid, draft, &load);
+                    load
+                }
             };
-            match returns.keep(jid.as_str(), master, load, Some(&draft)) {
+            match returns.keep(jid.as_str(), master, load, draft) {
                 Ok(kept) => {
                     self.runner.runs.forget(jid.as_str());
                     returns.deliver(kept);

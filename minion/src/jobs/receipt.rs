@@ -34,7 +34,12 @@ pub(super) fn draft(
         master: master.and_then(|master| master.parse().ok()),
         publication,
         jid: job.jid.to_string(),
-        arguments: job.raw.get("arg").map_or_else(|| hash(&Value::Nil), hash),
+        arguments: match (job.raw.get("arg"), job.calls.first()) {
+            (Some(arg), _) => hash(arg),
+            // A call on this host, which has one function.
+            (None, Some(call)) => hash(&Value::Array(call.arg.clone())),
+            (None, None) => hash(&Value::Nil),
+        },
         calls: each.iter().take(CALLS_MAX).map(call).collect(),
         policy: each.iter().find_map(|called| Some(Digest(called.provenance.as_ref()?.policy))),
         walls: names(walls),

@@ -56,6 +56,9 @@ impl Minion {
         let (spool, left) = Spool::open(&opts.cachedir.join("spool"), opts.returns.limits)?;
         let kept: std::collections::HashSet<String> = left.iter().map(|entry| entry.jid().to_owned()).collect();
         let receipts = receipts(&channel, &spool, &left)?;
+        if let Some(receipts) = &receipts {
+            base.jobs.attach_receipts(Arc::clone(receipts));
+        }
         let returns = ReturnSender::new(
             spool,
             left,
@@ -217,12 +220,12 @@ impl Minion {
 
 /// Opens the receipts of this host, and takes up those that the spool has and they lack: of returns that were written when an earlier
 /// run was cut off.
-fn receipts(channel: &Channel, spool: &Spool, left: &[SpooledReturn]) -> Result<Option<Receipts>, MinionError> {
+fn receipts(channel: &Channel, spool: &Spool, left: &[SpooledReturn]) -> Result<Option<Arc<Receipts>>, MinionError> {
     let opts = &channel.opts;
     let Some(max_bytes) = opts.returns.receipts else { return Ok(None) };
     let receipts = Receipts::open(&opts.cachedir.join("receipts"), max_bytes, &opts.id, &channel.pki)?;
     receipts.take_up(left.iter().rev().filter_map(|entry| spool.read(entry)));
-    Ok(Some(receipts))
+    Ok(Some(Arc::new(receipts)))
 }
 
 /// Sends returns after the first sign-in.

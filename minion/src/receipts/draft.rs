@@ -6,7 +6,7 @@ use brine_protocol::job::worst_retcode;
 use brine_protocol::msgpack;
 use brine_protocol::publication::Sealed;
 use brine_protocol::value::{Value, ValueExt};
-use brine_receipts::{Asked, Call, Digest, Fingerprint, Head, Outcome, Receipt, Time};
+use brine_receipts::{Asked, Call, Digest, Fingerprint, Head, Outcome, Receipt, Series, Time};
 use serde_bytes::ByteBuf;
 
 /// Upper bound on a publication that is kept beside its receipt: the jobs of every day, not those with files in their arguments.
@@ -48,7 +48,13 @@ pub(crate) struct Draft {
 
 impl Draft {
     /// The receipt after `last`, of the job with this return.
-    pub(super) fn receipt(&self, minion: &str, minion_key: Fingerprint, last: Option<Head>, load: &Value) -> Receipt {
+    pub(super) fn receipt(
+        &self,
+        minion: &str,
+        minion_key: Fingerprint,
+        (series, last): (Series, Option<Head>),
+        load: &Value,
+    ) -> Receipt {
         Receipt {
             version: Receipt::VERSION,
             number: last.map_or(1, |head| head.number + 1),
@@ -56,6 +62,7 @@ impl Draft {
             minion: minion.to_owned(),
             minion_key,
             master: self.master,
+            series,
             publication: self.publication.as_ref().map(|publication| publication.hash),
             jid: self.jid.clone(),
             arguments: self.arguments,

@@ -2,34 +2,38 @@
 //!
 //! - `draft.rs` what a job's receipt says, before it has its number
 //! - `files.rs` the folder `cachedir/receipts`
+//! - `read.rs`  what the owner reads of it
 //!
-//! A return with a receipt is written in this order, under one lock: room for the receipt is reserved on the disk; the receipt gets its
+//! A return with a receipt is written in this order, under one lock of the folder: room for the receipt is reserved on the disk; the receipt gets its
 //! number; the return goes into the spool with it; the receipt is appended to the file. So a minion that is killed leaves either both, or
 //! a return in the spool whose receipt the next start takes up ([`Receipts::take_up`]), or neither, and then no number was given away.
 
 mod draft;
 mod files;
+mod read;
 
-use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use brine_protocol::ids::MinionId;
+use brine_protocol::keys::PrivateKey;
 use brine_protocol::value::{Value, ValueExt};
-use brine_receipts::{Digest, Fingerprint, Head, Record, SigningKey, Vouched};
+use brine_receipts::{ChainId, Digest, Fingerprint, Head, Record, Series, SignedReceipt, SigningKey, Vouched};
 use tracing::{error, info, warn};
 
 pub use draft::SignedPublication;
 pub(crate) use draft::{Draft, hash};
-use files::Files;
+use files::{Files, Heads};
+pub(crate) use read::{Page, page, verify};
 
+use crate::config::MinionOpts;
 use crate::pki::{Pki, PkiError};
 
 /// The field of a return.
 const FIELD: &str = "receipt";
-/// Bound on the chains of a host: one for each master that it ever had.
+/// Bound on the chains of a host: two for each master that it ever had.
 const MAX_CHAINS: usize = 1024;
 /// Time between two syncs. A crash of the machine loses at most the receipts of this time, and only on this host.
 const SYNC_EVERY: Duration = Duration::from_secs(1);
@@ -59,14 +63,15 @@ pub struct Receipts {
     minion: String,
     minion_key: Fingerprint,
     key: SigningKey,
-    vouch: Vec<u8>,
+    rsa: Arc<PrivateKey>,
+    /// The RSA key's word for the key, made when a return needs it first.
+    vouch: OnceLock<Vec<u8>>,
     state: Mutex<State>,
 }
 
 struct State {
     files: Files,
-    /// By master; none: the host's own jobs.
-    heads: HashMap<Option<Fingerprint>, Head>,
+    heads: Heads,
     synced: Instant,
     /// The disk takes no receipts; this was said.
     failing: bool,
@@ -78,25 +83,40 @@ impl Receipts {
     /// # Errors
     /// When one of them cannot be made, read or trusted.
     pub fn open(dir: &Path, max_bytes: u64, id: &MinionId, pki: &Pki) -> Result<Self, ReceiptsError> {
-        let key = pki.receipts_key()?;
-        let rsa = pki.key();
-        let vouch = Vouched::vouch(id.as_str(), &key.public(), &**rsa).map_err(PkiError::from)?;
-        let minion_key = rsa.public().fingerprint().parse().unwrap_or(Fingerprint([0; 32]));
         let fail = |what| move |source| ReceiptsError::Folder { path: dir.to_owned(), what, source };
-        let (files, heads) = Files::open(dir, max_bytes, Digest(key.public())).map_err(fail("opened"))?;
-        let heads = heads.into_iter().map(|head| (head.master, head)).collect();
+        let mut files = Files::open(dir, max_bytes).map_err(fail("opened"))?;
+        // Within the lock, so that two programs do not make two keys.
+        let key = pki.receipts_key()?;
+        let heads = files.read(Digest(key.public())).map_err(fail("read"))?;
+        files.unlock();
+        let rsa = Arc::clone(pki.key());
+        let minion_key = rsa.public().fingerprint().parse().unwrap_or(Fingerprint([0; 32]));
         let state = Mutex::new(State { files, heads, synced: Instant::now(), failing: false });
-        Ok(Self { minion: id.to_string(), minion_key, key, vouch, state })
+        Ok(Self { minion: id.to_string(), minion_key, key, rsa, vouch: OnceLock::new(), state })
+    }
+
+    /// For a call on this host. None where no receipts are made: by the setting, or because the host has no key of a minion that could
+    /// vouch for them.
+    ///
+    /// # Errors
+    /// As [`Receipts::open`].
+    pub(crate) fn for_call(opts: &MinionOpts) -> Result<Option<Self>, ReceiptsError> {
+        let Some(max_bytes) = opts.returns.receipts.filter(|_| opts.pki_dir.join("minion.pem").exists()) else {
+            return Ok(None);
+        };
+        let pki = Pki::open(&opts.pki_dir, opts.auth.keysize)?;
+        Self::open(&opts.cachedir.join("receipts"), max_bytes, &opts.id, &pki).map(Some)
     }
 
     /// Takes up the receipts of spooled returns that the files lack. `newest_first` are the loads of the returns.
     pub fn take_up(&self, newest_first: impl Iterator<Item = Value>) {
-        let mut state = self.state();
+        let mut writing = self.begin();
+        let (room, state) = (writing.room, &mut *writing.state);
         let (mut missing, mut known) = (Vec::new(), 0);
         for load in newest_first {
             let Some(receipt) = load.get_text(FIELD).and_then(|text| Vouched::from_text(text).ok()) else { continue };
             let receipt = receipt.receipt;
-            let last = state.heads.get(&receipt.receipt().master).map_or(0, |head| head.number);
+            let last = state.heads.get(&receipt.receipt().chain()).map_or(0, |head| head.number);
             if *receipt.key() != self.key.public() {
                 continue;
             }
@@ -111,24 +131,49 @@ impl Receipts {
         }
         for signed in missing.into_iter().rev() {
             let receipt = signed.receipt();
-            let last = state.heads.get(&receipt.master);
+            let last = state.heads.get(&receipt.chain());
             if (receipt.number, receipt.previous) != (last.map_or(1, |h| h.number + 1), last.map(|h| h.hash)) {
                 warn!(jid = receipt.jid, "the receipt of a return in the spool does not follow the last one here");
             }
-            let head = Head { master: receipt.master, number: receipt.number, hash: signed.hash() };
+            let head = Head::of(receipt, signed.hash());
             let record = Record::Receipt { compact: signed.to_compact(), asked: None };
             info!(jid = receipt.jid, "the receipt of a return in the spool is taken up");
-            if !state.has_room() || !state.append(head, &record) {
+            if !(room && state.has_room() && state.append(head, &record)) {
                 error!("a receipt of a return in the spool cannot be kept");
             }
         }
     }
 
-    /// Begins to write one receipt; nobody else writes one meanwhile.
+    /// Begins to write one receipt; nobody else writes one meanwhile, in this process or another.
     pub(crate) fn begin(&self) -> Writing<'_> {
         let mut state = self.state();
-        let room = state.has_room();
+        let room = state.enter();
         Writing { of: self, state, room, made: None }
+    }
+
+    /// Makes and keeps the receipt of a job whose return nobody gets.
+    pub(crate) fn keep(&self, draft: &Draft, load: &Value) {
+        let mut writing = self.begin();
+        let _ = writing.make(draft, load, Series::Direct);
+        writing.commit();
+    }
+
+    /// Puts a receipt into a return that is sent without being kept, and keeps the receipt.
+    pub(crate) fn seal_direct(&self, draft: &Draft, load: &mut Value) {
+        let mut writing = self.begin();
+        writing.seal(draft, load, Series::Direct);
+        writing.commit();
+    }
+
+    /// The RSA key's word for the key.
+    fn vouch(&self) -> Option<&Vec<u8>> {
+        if self.vouch.get().is_none() {
+            match Vouched::vouch(&self.minion, &self.key.public(), &*self.rsa) {
+                Ok(vouch) => drop(self.vouch.set(vouch)),
+                Err(e) => error!("the minion's key does not vouch for the key of receipts: {e}"),
+            }
+        }
+        self.vouch.get()
     }
 
     /// Syncs what was written, unless that was done just before. Blocks on the disk.
@@ -152,10 +197,20 @@ impl Receipts {
 }
 
 impl State {
-    /// Reserves room for one more receipt. Says when the disk begins and ends to refuse.
+    /// Locks the folder and reserves room for one receipt. Says when the disk begins and ends to refuse.
+    fn enter(&mut self) -> bool {
+        let entered = self.files.enter(&mut self.heads);
+        self.told(entered)
+    }
+
+    /// Reserves room for one more receipt.
     fn has_room(&mut self) -> bool {
-        let heads: Vec<Head> = self.heads.values().copied().collect();
-        match (self.files.reserve(&heads), self.failing) {
+        let reserved = self.files.reserve(&self.heads);
+        self.told(reserved)
+    }
+
+    fn told(&mut self, done: io::Result<()>) -> bool {
+        match (done, self.failing) {
             (Ok(()), failing) => {
                 if failing {
                     warn!("receipts are made again");
@@ -165,7 +220,7 @@ impl State {
             }
             (Err(e), failing) => {
                 if !failing {
-                    error!("no receipt can be kept, so returns are sent without one: {e}");
+                    error!("no receipt can be kept, so jobs go on without one: {e}");
                 }
                 self.failing = true;
                 false
@@ -178,7 +233,7 @@ impl State {
         if let Err(e) = &appended {
             error!("a receipt cannot be kept: {e}");
         }
-        self.heads.insert(head.master, head);
+        self.heads.insert(head.chain(), head);
         appended.is_ok()
     }
 }
@@ -193,26 +248,39 @@ pub(crate) struct Writing<'a> {
 
 impl Writing<'_> {
     /// Puts the receipt of a job into its return. The return does not change afterwards, unless it is sealed again.
-    pub(crate) fn seal(&mut self, draft: &Draft, load: &mut Value) {
+    pub(crate) fn seal(&mut self, draft: &Draft, load: &mut Value, series: Series) {
         let _ = load.remove(FIELD);
-        let of = self.of;
-        let last = self.state.heads.get(&draft.master).copied();
-        if !self.room || (last.is_none() && self.state.heads.len() >= MAX_CHAINS) {
-            return;
+        self.made = None;
+        let Some(vouch) = self.of.vouch() else { return };
+        if let Some(receipt) = self.make(draft, load, series) {
+            load.insert(FIELD, Vouched { receipt, vouch: vouch.clone() }.to_text());
         }
-        let signed = of.key.sign(draft.receipt(&of.minion, of.minion_key, last, load));
-        let head = Head { master: draft.master, number: signed.receipt().number, hash: signed.hash() };
-        let record = Record::Receipt { compact: signed.to_compact(), asked: draft.asked() };
-        let vouched = Vouched { receipt: signed, vouch: of.vouch.clone() };
-        load.insert(FIELD, vouched.to_text());
-        self.made = Some((head, record));
     }
 
-    /// Keeps the receipt: its return is in the spool or about to be sent.
+    /// Makes the receipt of a job with this return; none if there is no room for it.
+    fn make(&mut self, draft: &Draft, load: &Value, series: Series) -> Option<SignedReceipt> {
+        let of = self.of;
+        let last = self.state.heads.get(&ChainId { master: draft.master, series }).copied();
+        if !self.room || (last.is_none() && self.state.heads.len() >= MAX_CHAINS) {
+            return None;
+        }
+        let signed = of.key.sign(draft.receipt(&of.minion, of.minion_key, (series, last), load));
+        let record = Record::Receipt { compact: signed.to_compact(), asked: draft.asked() };
+        self.made = Some((Head::of(signed.receipt(), signed.hash()), record));
+        Some(signed)
+    }
+
+    /// Keeps the receipt: its return is in the spool, or about to be sent, or nobody's.
     pub(crate) fn commit(mut self) {
         if let Some((head, record)) = self.made.take() {
             self.state.append(head, &record);
         }
+    }
+}
+
+impl Drop for Writing<'_> {
+    fn drop(&mut self) {
+        self.state.files.unlock();
     }
 }
 

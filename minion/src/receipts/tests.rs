@@ -40,7 +40,7 @@ fn load() -> Value {
 fn make(receipts: &Receipts) -> Value {
     let mut load = load();
     let mut writing = receipts.begin();
-    writing.seal(&draft(), &mut load);
+    writing.seal(&draft(), &mut load, Series::Spooled);
     writing.commit();
     load
 }
@@ -51,10 +51,9 @@ fn read(load: &Value) -> SignedReceipt {
 
 /// All receipts in the folder.
 fn kept(dir: &Path) -> Vec<SignedReceipt> {
-    let mut files: Vec<PathBuf> = std::fs::read_dir(dir).unwrap().map(|item| item.unwrap().path()).collect();
-    files.sort();
+    let files = brine_receipts::files(dir).unwrap();
     let mut kept = Vec::new();
-    for content in files.iter().map(|path| std::fs::read(path).unwrap()) {
+    for content in files.iter().map(|(_, path)| std::fs::read(path).unwrap()) {
         let mut rest = content.as_slice();
         while let Some((record, size)) = Record::read(rest).unwrap() {
             rest = &rest[size..];
@@ -100,7 +99,7 @@ fn what_a_kill_left_is_mended() {
     // The return is in the spool, and the minion is killed before its receipt is in the file.
     let mut spooled = load();
     let mut writing = receipts.begin();
-    writing.seal(&draft(), &mut spooled);
+    writing.seal(&draft(), &mut spooled, Series::Spooled);
     drop(writing);
     drop(receipts);
     let receipts = open(&dir, ROOM);
@@ -109,7 +108,7 @@ fn what_a_kill_left_is_mended() {
     assert_eq!(read(&make(&receipts)).receipt().previous, Some(read(&spooled).hash()));
     drop(receipts);
     // It is killed within the write.
-    let file = std::fs::read_dir(&dir).unwrap().next().unwrap().unwrap().path();
+    let (_, file) = brine_receipts::files(&dir).unwrap().remove(0);
     let content = std::fs::read(&file).unwrap();
     std::fs::write(&file, &content[..content.len() - 7]).unwrap();
     let receipts = open(&dir, ROOM);
@@ -125,9 +124,9 @@ fn a_number_is_not_given_away_before_its_return_is_kept() {
     let receipts = open(&dir, ROOM);
     let mut load = load();
     let mut writing = receipts.begin();
-    writing.seal(&draft(), &mut load);
+    writing.seal(&draft(), &mut load, Series::Spooled);
     load.insert("return", "shortened");
-    writing.seal(&draft(), &mut load);
+    writing.seal(&draft(), &mut load, Series::Spooled);
     writing.commit();
     let again = read(&load);
     assert_eq!(again.receipt().number, 1);
@@ -155,6 +154,167 @@ fn the_oldest_go_and_the_chain_goes_on() {
     assert_eq!(read(&make(&open(&dir, 1 << 20))).receipt().number, 2501);
 }
 
+#[test]
+fn two_programs_write_one_chain() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("receipts");
+    // As the daemon and three calls of `salt-call`: each has opened the files by itself.
+    std::thread::scope(|scope| {
+        for n in 0..4 {
+            let dir = &dir;
+            scope.spawn(move || {
+                let receipts = open(dir, 1 << 20);
+                for _ in 0..300 {
+                    match n {
+                        0 => drop(make(&receipts)),
+                        _ => receipts.keep(&draft(), &load()),
+                    }
+                }
+            });
+        }
+    });
+    let of = |series: Series| kept(&dir).into_iter().filter(move |signed| signed.receipt().series == series);
+    for (series, last) in [(Series::Spooled, 300), (Series::Direct, 900)] {
+        let mut chain = Chain::default();
+        of(series).for_each(|signed| chain.add(signed.receipt(), signed.hash()));
+        assert_eq!((chain.odd(), of(series).map(|signed| signed.receipt().number).max()), (Vec::new(), Some(last)));
+    }
+    assert!(kept(&dir).len() > 600, "the two chains are in the same files");
+}
+
+#[test]
+fn what_another_program_left_torn_is_cut_off() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("receipts");
+    let receipts = open(&dir, ROOM);
+    make(&receipts);
+    let (_, file) = brine_receipts::files(&dir).unwrap().remove(0);
+    let whole = std::fs::read(&file).unwrap();
+    std::fs::write(&file, [&whole[..], &whole[10..100]].concat()).unwrap();
+    make(&receipts);
+    assert_eq!(numbers(&dir), [1, 2]);
+    assert_one_chain(&dir);
+}
+
+#[test]
+fn damage_in_the_middle_is_left_and_a_new_file_begun() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("receipts");
+    let receipts = open(&dir, ROOM);
+    for _ in 0..1500 {
+        make(&receipts);
+    }
+    drop(receipts);
+    let (_, file) = brine_receipts::files(&dir).unwrap().remove(0);
+    let mut content = std::fs::read(&file).unwrap();
+    content[20_000] ^= 1;
+    std::fs::write(&file, &content).unwrap();
+    make(&open(&dir, ROOM));
+    assert_eq!(std::fs::read(&file).unwrap().len(), content.len(), "it may be mended by hand");
+    assert_eq!(brine_receipts::files(&dir).unwrap().len(), 2);
+}
+
+/// A full disk: a place where files cannot be made, as the next one could not be there.
+fn no_room(dir: &Path) -> PathBuf {
+    let next = brine_receipts::files(dir).unwrap().last().map_or(0, |(number, _)| number + 1);
+    let path = dir.join(format!("{next:020}.receipts"));
+    std::os::unix::fs::symlink("/dev/full", &path).unwrap();
+    path
+}
+
+#[test]
+fn without_room_jobs_go_on_without_receipts_and_the_chain_waits() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("receipts");
+    let receipts = open(&dir, ROOM);
+    make(&receipts);
+    receipts.state().files.full = true;
+    let blocked = no_room(&dir);
+    assert_eq!(make(&receipts).get(FIELD), None);
+    let _ = std::fs::remove_file(&blocked);
+    assert_eq!(read(&make(&receipts)).receipt().number, 2);
+    drop(receipts);
+    assert_eq!(numbers(&dir), [1, 2]);
+    assert_one_chain(&dir);
+}
+
+#[test]
+fn a_receipt_that_was_given_away_and_not_kept_is_not_made_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("receipts");
+    let receipts = open(&dir, ROOM);
+    make(&receipts);
+    // The disk fails within the write.
+    receipts.state().files.fail_next();
+    let lost = read(&make(&receipts));
+    assert_eq!(lost.receipt().number, 2);
+    assert_eq!(read(&make(&receipts)).receipt().previous, Some(lost.hash()));
+    drop(receipts);
+    assert_eq!(read(&make(&open(&dir, ROOM))).receipt().number, 4);
+    assert_eq!(numbers(&dir), [1, 3, 4]);
+}
+
+fn text<'a>(value: &'a Value, name: &str) -> &'a str {
+    value.get_text(name).unwrap()
+}
+
+#[test]
+fn the_owner_reads_pages_from_the_newest_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("receipts");
+    assert_eq!(page(&dir, "", "", None).unwrap().receipts, []);
+    let receipts = open(&dir, 1 << 20);
+    for n in 0..1500 {
+        receipts.keep(&Draft { jid: format!("{n}"), ..draft() }, &load());
+    }
+    let (mut place, mut jids) = (String::new(), Vec::new());
+    loop {
+        let page = page(&dir, &place, "", None).unwrap();
+        jids.extend(page.receipts.iter().map(|one| text(one, "jid").parse::<u64>().unwrap()));
+        match page.next {
+            Some(next) => place = next,
+            None => break,
+        }
+    }
+    let files = brine_receipts::files(&dir).unwrap().len();
+    assert!(files > 1 && jids.len() > 500, "{files} {}", jids.len());
+    assert!(jids.iter().copied().eq((0..1500).rev().take(jids.len())), "each once, in order");
+    let one = page(&dir, "", "1499", None).unwrap();
+    assert_eq!((one.receipts.len(), text(&one.receipts[0], "series")), (1, "direct"));
+    let line = page(&dir, "", "1499", Some(PKI.1.key())).unwrap();
+    assert!(brine_receipts::Evidence::verify(line.receipts[0].text().unwrap()).is_ok());
+    for bad in ["x", "1", "1:x", "-1:0", "1:-1"] {
+        assert!(page(&dir, bad, "", None).is_err(), "{bad}");
+    }
+    assert!(!page(&dir, "99999:0", "", None).unwrap().receipts.is_empty(), "the newest file");
+    let said = verify(&dir).unwrap();
+    assert_eq!(
+        (said.get("receipts"), said.get("odd")),
+        (Some(&Value::from(jids.len() as u64)), Some(&Value::Array(vec![])))
+    );
+}
+
+#[test]
+fn the_owner_is_told_what_is_odd() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("receipts");
+    let receipts = open(&dir, ROOM);
+    (0..3).for_each(|_| drop(make(&receipts)));
+    let (_, file) = brine_receipts::files(&dir).unwrap().remove(0);
+    let content = std::fs::read(&file).unwrap();
+    let mut at = vec![0];
+    while let Some((_, size)) = Record::read(&content[at[at.len() - 1]..]).unwrap() {
+        at.push(at[at.len() - 1] + size);
+    }
+    // The second receipt is taken out, and half of the third is put behind.
+    std::fs::write(&file, [&content[..at[2]], &content[at[3]..], &content[at[3]..at[3] + 50]].concat()).unwrap();
+    let odd = verify(&dir).unwrap().get("odd").unwrap().to_string();
+    assert!(
+        odd.contains("receipts 2 to 2 of jobs of the host itself are missing") && odd.contains("50 bytes"),
+        "{odd}"
+    );
+}
+
 /// A manual measure: `cargo test --release -p brine-minion --lib receipts::tests::one_costs -- --ignored --nocapture`.
 #[test]
 #[ignore = "a measure"]
@@ -168,7 +328,7 @@ fn one_costs() {
         make(&receipts);
     }
     panic!(
-        "{:?} a receipt, {} bytes in a return",
+        "{:?} a receipt; {} bytes in a return",
         begun.elapsed() / 10_000,
         make(&receipts).get_text(FIELD).unwrap().len()
     );

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use brine_protocol::value::{Value, ValueExt};
+use brine_receipts::Series;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -83,7 +84,7 @@ impl ReturnSender {
         masters: Masters,
         events: Arc<Events>,
         retry: (Duration, Duration),
-        receipts: Option<Receipts>,
+        receipts: Option<Arc<Receipts>>,
     ) -> Arc<Self> {
         if !left.is_empty() {
             info!("{} returns of earlier jobs wait to be sent", left.len());
@@ -94,7 +95,6 @@ impl ReturnSender {
             .map(|entry| Pending { entry, load: None, failures: 0, not_before: now, since: SystemTime::now() })
             .collect();
         let spool = Arc::new(spool);
-        let receipts = receipts.map(Arc::new);
         let unsynced = start_syncing(Arc::clone(&spool), receipts.clone());
         let unspooled = Unspooled::new(masters.clone(), events);
         Arc::new(Self {
@@ -136,8 +136,11 @@ impl ReturnSender {
             None => self.spool.put(jid, master, &mut load, |_| ()),
             Some((receipts, draft)) => {
                 let mut writing = receipts.begin();
-                let put = self.spool.put(jid, master, &mut load, |load| writing.seal(draft, load));
-                // A return that the spool did not take is sent as it is, with its receipt.
+                let put = self.spool.put(jid, master, &mut load, |load| writing.seal(draft, load, Series::Spooled));
+                if put.is_err() {
+                    // It is sent once and may be lost: that is not to be a gap.
+                    writing.seal(draft, &mut load, Series::Direct);
+                }
                 writing.commit();
                 put
             }
@@ -173,9 +176,7 @@ impl ReturnSender {
     /// Sends a refusal, as [`ReturnSender::send_unspooled`], with a receipt.
     pub(crate) fn send_refusal(&self, master: Option<Arc<str>>, mut load: Value, bytes: usize, draft: Option<&Draft>) {
         if let Some((receipts, draft)) = self.receipts.as_ref().zip(draft) {
-            let mut writing = receipts.begin();
-            writing.seal(draft, &mut load);
-            writing.commit();
+            receipts.seal_direct(draft, &mut load);
         }
         let added = load.get_text("receipt").map_or(0, str::len);
         self.send_unspooled(master, load, bytes + added);

@@ -41,6 +41,7 @@ mod process;
 mod programs;
 mod progress;
 mod reach;
+mod receipts;
 mod rules;
 mod schedule;
 mod states;
@@ -111,6 +112,7 @@ macro_rules! each_capability {
             States in states: States(StatesOp);
             Kernel in kernel: Kernel(KernelOp);
             Beacons in beacons: Beacons(BeaconsOp);
+            Receipts in receipts: Receipts(ReceiptsOp);
         }
     };
 }

@@ -281,6 +281,7 @@ const STANDARD: &[(&str, &[&str], usize)] = &[
         ],
         450_000,
     ),
+    ("receipts", &["brine:host/log", "brine:host/receipts"], 70_000),
     (
         "saltutil",
         &["brine:host/files", "brine:host/job", "brine:host/jobs", "brine:host/log", "brine:host/modules"],
@@ -458,7 +459,9 @@ fn every_function_is_documented_with_an_example() {
             let docs = function.docs.contents.as_deref().unwrap_or_default();
             let example = match full.as_str() {
                 // Operations reserved for the host's owner are shown as the owner's commands.
-                "sandbox.approve" => "    salt-call --local sandbox.approve".to_owned(),
+                "sandbox.approve" | "receipts.list" | "receipts.show" | "receipts.verify" | "receipts.export" => {
+                    format!("    salt-call --local {full}")
+                }
                 // Other functions are called by a command of their own.
                 "cp.recv" | "cp.recv_chunked" => "    salt-cp ".to_owned(),
                 // A return is given to them.

@@ -18,14 +18,7 @@ pub(super) fn each(
 ) -> Result<(), Failure> {
     let dir = host.cachedir.join("receipts");
     let fail = |error: std::io::Error| Failure::new(exit::GENERIC, format!("{}: {error}", dir.display()));
-    let mut files: Vec<_> = std::fs::read_dir(&dir)
-        .map_err(fail)?
-        .map(|item| item.map(|item| item.path()))
-        .collect::<Result<_, _>>()
-        .map_err(fail)?;
-    files.retain(|path| path.extension().is_some_and(|extension| extension == "receipts"));
-    files.sort();
-    for path in files {
+    for (_, path) in brine_receipts::files(&dir).map_err(fail)? {
         let fail = |error: std::io::Error| Failure::new(exit::GENERIC, format!("{}: {error}", path.display()));
         let content = brine_files::read_named(&path, MAX_FILE).map_err(fail)?;
         let mut rest = content.as_slice();

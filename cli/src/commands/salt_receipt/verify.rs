@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
 use brine_protocol::exit;
-use brine_receipts::{Chain, Evidence, Fingerprint, MAX_LINE, Odd};
+use brine_receipts::{Chain, ChainId, Evidence, Fingerprint, MAX_LINE, Odd};
 
 use crate::Failure;
 use crate::print::{stderr, stdout};
@@ -19,7 +19,7 @@ struct Found {
     receipts: u64,
     bad: u64,
     /// By id and key of the minion and master.
-    chains: BTreeMap<(String, Fingerprint, [u8; 32], Option<Fingerprint>), Chain>,
+    chains: BTreeMap<(String, Fingerprint, [u8; 32], ChainId), Chain>,
 }
 
 /// Verifies files. `expected` is the fingerprint of the minion's key.
@@ -82,7 +82,7 @@ fn read(path: &Path, expected: Option<Fingerprint>, found: &mut Found) -> std::i
             Ok(proved) => {
                 found.receipts += 1;
                 let receipt = proved.receipt.receipt();
-                let of = (receipt.minion.clone(), proved.by, *proved.receipt.key(), receipt.master);
+                let of = (receipt.minion.clone(), proved.by, *proved.receipt.key(), receipt.chain());
                 found.chains.entry(of).or_default().add(receipt, proved.receipt.hash());
             }
             Err(why) => {

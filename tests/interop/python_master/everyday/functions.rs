@@ -50,6 +50,7 @@ pub(super) fn check(fleet: &Fleet) {
         "pkg",
         "postgres",
         "rawfile_json",
+        "receipts",
         "saltutil",
         "sandbox",
         "schedule",

@@ -12,6 +12,7 @@ pub(super) fn check(fleet: &Fleet) {
     batches(fleet);
     later(fleet);
     own(fleet);
+    receipts(fleet);
     // A job longer than the timeout: the client calls find_job and continues to wait.
     assert_eq!(fleet.master.json("brine1", &["-t", "1", "test.sleep", "3"]), json!(true));
 }
@@ -68,6 +69,25 @@ fn later(fleet: &Fleet) {
     assert_eq!(looked_up, json!({"brine1": "later", "brine2": "later", "python": "later"}));
     let listed: Value = master.command("salt-run", &["--out=json", "jobs.list_job", &jid]).exits(0).json();
     assert_eq!(listed["Result"]["brine1"]["retcode"], json!(0), "{listed}");
+}
+
+/// The receipt is one more field of a return: Python's job cache keeps it, and shows the return as any other.
+fn receipts(fleet: &Fleet) {
+    let master = &fleet.master;
+    let events = master.events();
+    let jid = master.start_job(&["brine1", "test.echo", "with a receipt"]);
+    let event = events.wait_return(&jid, "brine1");
+    assert!(event["receipt"].as_str().is_some_and(|text| text.len() < 2048), "{event}");
+    assert_eq!((&event["return"], &event["success"]), (&json!("with a receipt"), &json!(true)));
+    let kept = wait_for("the return in the job cache", || {
+        let kept = master.command("salt-run", &["--out=json", "jobs.list_job", &jid]).exits(0).json();
+        kept["Result"]["brine1"].is_object().then_some(kept)
+    });
+    assert_eq!(kept["Result"]["brine1"]["return"], json!("with a receipt"), "{kept}");
+    let said = master.command("salt-run", &["jobs.lookup_jid", &jid]).exits(0).stdout;
+    assert!(said.contains("with a receipt") && !said.contains("receipt:"), "{said}");
+    let shown = fleet.first.salt_call(&["--local", "--out=json", "receipts.show", &jid]).exits(0).json();
+    assert_eq!(shown["local"][0]["outcome"], json!("ran"), "{shown}");
 }
 
 /// Jobs of the host itself are reported to the master, which assigns a jid. The caller learns that a job has begun.

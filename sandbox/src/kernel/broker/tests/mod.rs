@@ -5,7 +5,8 @@ mod process;
 
 use brine_sandbox_wire::{
     ByteBuf, ConfigOp, DirectoriesOp, DisksOp, EventsOp, FilesOp, FunctionsOp, GrainsOp, HttpOp, HttpRequest, JobsOp,
-    ListKind, MineOp, ModulesOp, NetworkOp, PillarOp, PolicyOp, ProcessOp, ProcessRun, ProgressOp, ScheduleOp, UsersOp,
+    ListKind, MineOp, ModulesOp, NetworkOp, PillarOp, PolicyOp, ProcessOp, ProcessRun, ProgressOp, ReceiptsOp,
+    ScheduleOp, UsersOp,
 };
 use rmpv::Value;
 
@@ -118,6 +119,29 @@ fn one_of_each() -> Vec<HostOp> {
         HostOp::Policy(PolicyOp::Refusals),
         HostOp::Policy(PolicyOp::Suggest { since_s: Some(60), module: Some("test".into()) }),
     ]
+}
+
+/// What one master had run here is nothing for another, nor for whoever chose what a nested call does.
+#[test]
+fn receipts_are_shown_to_who_calls_on_this_host_alone() {
+    let at = |module: &str, function: &str, master: Option<&str>| {
+        caller(&policy("modules:\n  receipts: {receipts: true}\n"), module, function, master)
+    };
+    let ops = || {
+        let page = ReceiptsOp::Page { place: String::new(), jid: String::new(), evidence: true };
+        [HostOp::Receipts(page), HostOp::Receipts(ReceiptsOp::Verify)]
+    };
+    let mut nested = at("receipts", "list", None);
+    nested.chain = ["mine.update".to_owned(), "receipts.list".to_owned()].into();
+    for op in ops() {
+        assert!(check(&at("receipts", "list", None), op).is_ok());
+    }
+    for who in [at("receipts", "list", Some("aa:bb")), nested] {
+        for op in ops() {
+            let Err(HostError::Denied(why)) = check(&who, op) else { panic!("it is shown") };
+            assert!(why.contains("salt-call --local receipts.list"), "{why}");
+        }
+    }
 }
 
 /// The owner's decisions need more than a grant: they depend on the caller and on the way of the call.
