@@ -1,6 +1,6 @@
 //! One look of a beacon: calls of its module, and what becomes of the answer.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use brine_protocol::ids::{EventTag, Jid};
 use brine_protocol::msgpack;
@@ -92,7 +92,7 @@ impl Beacons {
         let sandbox = self.sandbox().ok_or("the sandbox is ending")?;
         let module = module(&sandbox, &beacon.module)?;
         let look = function(&module, "beacon").ok_or("it is gone")?;
-        let outcome = self.call(&sandbox, (&beacon.module, look), (&beacon.given, Some(state)), master).await;
+        let outcome = self.call(&sandbox, (&beacon.module, look), (&beacon.given, Some((&beacon.name, state))), master).await;
         match outcome.success {
             true => seen(self.opts.id.as_str(), &beacon.name, outcome.value),
             false => Err(bounded(&outcome.value.python_str())),
@@ -113,7 +113,7 @@ impl Beacons {
         &self,
         sandbox: &Sandbox,
         (module, function): (&str, &Function),
-        (config, state): (&Value, Option<Option<&[u8]>>),
+        (config, look): (&Value, Option<(&str, Option<&[u8]>)>),
         master: Option<&str>,
     ) -> JobOutcome {
         let fun = format!("{module}.{}", function.name);
@@ -139,13 +139,34 @@ impl Beacons {
                 }
                 "config" => kwargs.push(("config".to_owned(), config.clone())),
                 "state" => {
-                    let state = state.flatten().map_or(Value::Nil, |state| Value::Binary(state.to_owned()));
+                    let state = look.and_then(|(_, state)| state).map_or(Value::Nil, |state| Value::Binary(state.to_owned()));
                     kwargs.push(("state".to_owned(), state));
                 }
                 _ => {}
             }
         }
+        let _look = look.map(|(name, _)| Look::begin(self, &job.jid, &fun, name));
         sandbox.beacon(job, &fun, kwargs).await
+    }
+}
+
+/// A look under way, for those who ask whose call it is.
+struct Look<'a> {
+    beacons: &'a Beacons,
+    jid: String,
+}
+
+impl<'a> Look<'a> {
+    fn begin(beacons: &'a Beacons, jid: &str, fun: &str, name: &str) -> Self {
+        let look = (fun.to_owned(), name.to_owned());
+        beacons.looks.lock().unwrap_or_else(PoisonError::into_inner).insert(jid.to_owned(), look);
+        Self { beacons, jid: jid.to_owned() }
+    }
+}
+
+impl Drop for Look<'_> {
+    fn drop(&mut self) {
+        self.beacons.looks.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.jid);
     }
 }
 

@@ -122,6 +122,19 @@ impl Returners {
         });
     }
 
+    /// Gives the return of a call on this host to a returner, and waits for it.
+    ///
+    /// # Errors
+    /// One line.
+    pub(crate) async fn hand_to(&self, name: &str, load: &Value) -> Result<(), String> {
+        self.modules.ensure(name).await?;
+        if !self.is_one(name) {
+            return Err("no module of this host is a returner of this name".to_owned());
+        }
+        let user = crate::accounts::own_name();
+        self.call(&Item { name: name.to_owned(), master: None, user, load: load.clone() }).await
+    }
+
     /// Takes up what an earlier process left.
     pub(crate) fn resume(self: &Arc<Self>) {
         for (item, waiting) in self.kept.left() {

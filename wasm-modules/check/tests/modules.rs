@@ -150,7 +150,10 @@ const STANDARD: &[(&str, &[&str], usize)] = &[
         &["brine:host/changes", "brine:host/grains", "brine:host/job", "brine:host/log", "brine:host/process"],
         190_000,
     ),
+    // With the tables of Unicode, for expressions.
+    ("inotify", &["brine:host/log", "brine:host/watches"], 1_450_000),
     ("load", &["brine:host/kernel", "brine:host/log"], 90_000),
+    ("local", &["brine:host/log"], 60_000),
     (
         "locale",
         &["brine:host/changes", "brine:host/grains", "brine:host/job", "brine:host/log", "brine:host/process"],
@@ -462,7 +465,7 @@ fn every_function_is_documented_with_an_example() {
                 // Other functions are called by a command of their own.
                 "cp.recv" | "cp.recv_chunked" => "    salt-cp ".to_owned(),
                 // A return is given to them.
-                "http.returner" | "rawfile_json.returner" => format!("    salt '*' test.ping --return {name}"),
+                "http.returner" | "local.returner" | "rawfile_json.returner" => format!("    salt '*' test.ping --return {name}"),
                 // Nobody calls them: the master does by itself.
                 "tcp_events.engine" | "webhook.engine" => "    salt-run engines.list".to_owned(),
                 _ => format!("    salt '*' {full}"),

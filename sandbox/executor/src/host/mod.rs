@@ -31,6 +31,7 @@ pub mod schedule;
 pub mod sockets;
 pub mod states;
 pub mod static_grains;
+pub mod watches;
 pub mod wasi;
 
 use wasmtime::component::Linker;
@@ -68,6 +69,7 @@ pub mod bindings {
                 import brine:host/jobs@1.0.0;
                 import brine:host/process@1.0.0;
                 import brine:host/changes@1.0.0;
+                import brine:host/watches@1.0.0;
                 import brine:host/functions@1.0.0;
                 import brine:host/files@1.0.0;
                 import brine:host/http@1.0.0;
