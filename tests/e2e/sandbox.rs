@@ -106,6 +106,7 @@ fn the_owner_sees_what_each_module_may_do() {
         "alternatives",
         "archive",
         "beacons",
+        "cert_info",
         "cmd",
         "config",
         "cp",

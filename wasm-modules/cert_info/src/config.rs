@@ -45,17 +45,17 @@ mod tests {
 
     #[test]
     fn each_file_has_its_days_or_those_of_all() {
-        let own = Value::dict([("/b", Value::dict([("notify_days", 15.into())]))]);
+        let own = Value::dict([("/b", Value::dict([("notify_days", 15_i64.into())]))]);
         let plain = Value::dict([("/c", Value::None)]);
         let list = Value::List(vec!["/a".into(), own, plain]);
-        let config = Value::dict([("files", list), ("notify_days", (-1).into())]);
+        let config = Value::dict([("files", list), ("notify_days", (-1_i64).into())]);
         let file = |path: &str, days| File { path: path.into(), days };
         assert_eq!(files(&config).unwrap(), [file("/a", -1.0), file("/b", 15.0), file("/c", -1.0)]);
         let config = Value::dict([("files", Value::List(vec!["/a".into()]))]);
         assert_eq!(files(&config).unwrap(), [file("/a", 45.0)]);
         for odd in [
             Value::dict([("files", "/a".into())]),
-            Value::dict([("files", Value::List(vec![5.into()]))]),
+            Value::dict([("files", Value::List(vec![5_i64.into()]))]),
             Value::dict([("files", Value::List(Vec::new())), ("notify_days", "soon".into())]),
         ] {
             assert!(files(&odd).is_err(), "{odd:?}");

@@ -100,7 +100,6 @@ fn general(name: &GeneralName) -> String {
         GeneralName::RegisteredId(oid) => format!("Registered ID:{oid}"),
         GeneralName::DirectoryName(name) => format!("DirName:{name}"),
         GeneralName::OtherName(other) => format!("othername:{}:<{:?}>", other.type_id, other.value.tag()),
-        GeneralName::X400Address(_) => "X400Name:<unsupported>".to_owned(),
         GeneralName::EdiPartyName(_) => "EdiPartyName:<unsupported>".to_owned(),
     }
 }

@@ -32,6 +32,7 @@ const STANDARD: &[(&str, &[&str], usize)] = &[
         750_000,
     ),
     ("beacons", &["brine:host/beacons", "brine:host/job", "brine:host/log"], 280_000),
+    ("cert_info", &["brine:host/changes", "brine:host/log", "wasi:clocks/wall-clock"], 300_000),
     (
         "cmd",
         &[
@@ -215,7 +216,15 @@ const STANDARD: &[(&str, &[&str], usize)] = &[
             "brine:host/log",
             "brine:host/pillar",
             "brine:host/process",
+            "wasi:io/error",
+            "wasi:io/poll",
+            "wasi:io/streams",
             "wasi:random/random",
+            "wasi:sockets/instance-network",
+            "wasi:sockets/ip-name-lookup",
+            "wasi:sockets/network",
+            "wasi:sockets/tcp",
+            "wasi:sockets/tcp-create-socket",
         ],
         // With Unicode's tables, for passwords.
         600_000,
@@ -465,7 +474,7 @@ fn every_function_is_documented_with_an_example() {
                 // Other functions are called by a command of their own.
                 "cp.recv" | "cp.recv_chunked" => "    salt-cp ".to_owned(),
                 // A return is given to them.
-                "http.returner" | "local.returner" | "rawfile_json.returner" => format!("    salt '*' test.ping --return {name}"),
+                "http.returner" | "local.returner" | "postgres.returner" | "rawfile_json.returner" => format!("    salt '*' test.ping --return {name}"),
                 // Nobody calls them: the master does by itself.
                 "tcp_events.engine" | "webhook.engine" => "    salt-run engines.list".to_owned(),
                 _ => format!("    salt '*' {full}"),
