@@ -184,7 +184,10 @@ fn files_are_watched_within_what_is_granted() {
     let certificate = watched.with_file_name("web.pem");
     std::fs::write(&certificate, include_bytes!("../../wasm-modules/cert_info/src/certificate/web.pem")).expect("ours");
     let files = "mask: [create, delete, modify, moved_from, moved_to, close_write], recurse: true, auto_add: true";
-    let granted = format!("    inotify.beacons: {{changes: {{{at}: ro}}}}\n    cert_info.beacons: {{changes: {{{}: ro}}}}\n", certificate.display());
+    let granted = format!(
+        "    inotify.beacons: {{changes: {{{at}: ro}}}}\n    cert_info.beacons: {{changes: {{{}: ro}}}}\n",
+        certificate.display()
+    );
     let config = format!(
         "beacons:\n  inotify: [{{files: {{{at}: {{{files}, exclude: [{at}/tmp, '{at}/*.swp']}}}}}}]\n  \
          elsewhere: [{{beacon_module: inotify}}, {{files: {{{out}: {{mask: [create]}}}}}}]\n  \

@@ -126,6 +126,7 @@ fn the_owner_sees_what_each_module_may_do() {
         "ini",
         "inotify",
         "iptables",
+        "journald",
         "kmod",
         "load",
         "local",

@@ -92,7 +92,8 @@ impl Beacons {
         let sandbox = self.sandbox().ok_or("the sandbox is ending")?;
         let module = module(&sandbox, &beacon.module)?;
         let look = function(&module, "beacon").ok_or("it is gone")?;
-        let outcome = self.call(&sandbox, (&beacon.module, look), (&beacon.given, Some((&beacon.name, state))), master).await;
+        let outcome =
+            self.call(&sandbox, (&beacon.module, look), (&beacon.given, Some((&beacon.name, state))), master).await;
         match outcome.success {
             true => seen(self.opts.id.as_str(), &beacon.name, outcome.value),
             false => Err(bounded(&outcome.value.python_str())),
@@ -139,7 +140,8 @@ impl Beacons {
                 }
                 "config" => kwargs.push(("config".to_owned(), config.clone())),
                 "state" => {
-                    let state = look.and_then(|(_, state)| state).map_or(Value::Nil, |state| Value::Binary(state.to_owned()));
+                    let state =
+                        look.and_then(|(_, state)| state).map_or(Value::Nil, |state| Value::Binary(state.to_owned()));
                     kwargs.push(("state".to_owned(), state));
                 }
                 _ => {}

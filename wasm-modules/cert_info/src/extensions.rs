@@ -13,7 +13,9 @@ use x509_cert::ext::pkix::{
 pub fn value(extension: &Extension) -> Value {
     let bytes = extension.extn_value.as_bytes();
     let (name, words) = match extension.extn_id.to_string().as_str() {
-        "2.5.29.14" => ("subjectKeyIdentifier", SubjectKeyIdentifier::from_der(bytes).ok().map(|id| hex(id.0.as_bytes()))),
+        "2.5.29.14" => {
+            ("subjectKeyIdentifier", SubjectKeyIdentifier::from_der(bytes).ok().map(|id| hex(id.0.as_bytes())))
+        }
         "2.5.29.15" => ("keyUsage", KeyUsage::from_der(bytes).ok().map(key_usage)),
         "2.5.29.17" => ("subjectAltName", SubjectAltName::from_der(bytes).ok().map(|names| all(&names.0))),
         "2.5.29.18" => ("issuerAltName", IssuerAltName::from_der(bytes).ok().map(|names| all(&names.0))),

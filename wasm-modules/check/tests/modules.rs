@@ -153,6 +153,7 @@ const STANDARD: &[(&str, &[&str], usize)] = &[
     ),
     // With the tables of Unicode, for expressions.
     ("inotify", &["brine:host/log", "brine:host/watches"], 1_450_000),
+    ("journald", &["brine:host/log", "brine:host/process"], 180_000),
     ("load", &["brine:host/kernel", "brine:host/log"], 90_000),
     ("local", &["brine:host/log"], 60_000),
     (
@@ -474,7 +475,9 @@ fn every_function_is_documented_with_an_example() {
                 // Other functions are called by a command of their own.
                 "cp.recv" | "cp.recv_chunked" => "    salt-cp ".to_owned(),
                 // A return is given to them.
-                "http.returner" | "local.returner" | "postgres.returner" | "rawfile_json.returner" => format!("    salt '*' test.ping --return {name}"),
+                "http.returner" | "local.returner" | "postgres.returner" | "rawfile_json.returner" => {
+                    format!("    salt '*' test.ping --return {name}")
+                }
                 // Nobody calls them: the master does by itself.
                 "tcp_events.engine" | "webhook.engine" => "    salt-run engines.list".to_owned(),
                 _ => format!("    salt '*' {full}"),

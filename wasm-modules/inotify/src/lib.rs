@@ -56,8 +56,7 @@ fn told(files: &Files, happened: &[Event], coalesces: bool) -> Vec<Value> {
             continue;
         }
         let same = |(other, _): &(&Event, Value)| {
-            (&other.path, &other.name, other.mask, other.cookie)
-                == (&event.path, &event.name, event.mask, event.cookie)
+            (&other.path, &other.name, other.mask, other.cookie) == (&event.path, &event.name, event.mask, event.cookie)
         };
         if coalesces && told.iter().any(same) {
             continue;

@@ -58,7 +58,9 @@ impl Perform<WatchesOp> for MinionBroker {
     async fn perform(&self, caller: &Caller, op: WatchesOp) -> Result<Value, HostError> {
         let WatchesOp::Take { watches: asked, after } = op;
         let Some(beacon) = self.beacons.looking(&caller.job.jid, &caller.chain) else {
-            return Err(HostError::Denied("files are watched for beacons alone, and this is no look of one".to_owned()));
+            return Err(HostError::Denied(
+                "files are watched for beacons alone, and this is no look of one".to_owned(),
+            ));
         };
         let set = self.watches.of(&beacon, &caller.job.function, self.beacons.names())?;
         let finder = self.changes.finder(caller);

@@ -57,7 +57,12 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         ("user", Standard::Least),
     ],
     reported_for_all: true,
-    ..Declaration::new("changes", "change files of this host", &["brine:host/changes", "brine:host/watches"], Kind::Changes)
+    ..Declaration::new(
+        "changes",
+        "change files of this host",
+        &["brine:host/changes", "brine:host/watches"],
+        Kind::Changes,
+    )
 };
 
 /// `brine:host/changes`

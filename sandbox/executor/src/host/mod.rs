@@ -31,8 +31,8 @@ pub mod schedule;
 pub mod sockets;
 pub mod states;
 pub mod static_grains;
-pub mod watches;
 pub mod wasi;
+pub mod watches;
 
 use wasmtime::component::Linker;
 

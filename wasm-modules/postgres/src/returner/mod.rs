@@ -2,9 +2,9 @@
 //!
 //! - [`wire`] the protocol of the server
 
-mod wire;
 #[cfg(test)]
 mod tests;
+mod wire;
 
 use brine_guest::host::config;
 use brine_guest::{Result, Value, json};
@@ -27,12 +27,8 @@ pub fn write(ret: &Value) -> Result<bool> {
     let failed = |why: String| format!("{}:{}: {why}", settings.host, settings.port);
     let row = row(ret)?;
     let random: Vec<u8> = (0..3).flat_map(|_| get_random_u64().to_be_bytes()).collect();
-    let login = Login {
-        user: &settings.user,
-        password: &settings.password,
-        database: &settings.database,
-        random: &random,
-    };
+    let login =
+        Login { user: &settings.user, password: &settings.password, database: &settings.database, random: &random };
     let link = Connection::open(&settings.host, settings.port).map_err(failed)?;
     let mut session = Session::begin(link, &login).map_err(failed)?;
     let row: Vec<&str> = row.iter().map(String::as_str).collect();
