@@ -89,11 +89,11 @@ fn what_a_beacon_does_wrong_is_its_own_and_is_said_once() {
     wait_looks(&events, "watcher", 4);
     let log = log_of(&minion);
     for line in [
-        "Unable to start spin beacon, ",
-        "Unable to start large beacon, ",
-        "Unable to start trap beacon, ",
-        "Unable to start fail beacon, it fails as told",
-        "Unable to start state beacon, its state has 100000 bytes, more than 65536",
+        "Unable to start spin beacon, watcher.beacons.beacon was stopped: its wall clock limit of 1 s is used up\n",
+        "Unable to start large beacon, watcher.beacons.beacon was stopped: its memory limit of 64 MiB is used up\n",
+        "Unable to start trap beacon, watcher.beacons.beacon trapped: it gave up (`unreachable` was executed); its last log line: panicked at testing/watcher/src/lib.rs:38:29: as told\n",
+        "Unable to start fail beacon, it fails as told\n",
+        "Unable to start state beacon, its state has 100000 bytes, more than 65536\n",
         "Beacon refused configuration invalid, not running.",
         "Unable to process beacon unknown: there is no module",
         "Unable to process beacon no_beacon: the module test is no beacon",
@@ -222,7 +222,9 @@ fn files_are_watched_within_what_is_granted() {
     assert!(all.contains(&told("new", "IN_CREATE|IN_ISDIR")), "{all:?}");
     assert!(all.contains(&told("new", "IN_MOVED_FROM|IN_ISDIR")), "{all:?}");
     let below: Vec<String> = events.all().into_iter().map(|(_, data)| data["path"].to_string()).collect();
-    assert!(!below.iter().any(|path| path.contains("secret") || path.contains("swp") || path.contains("tmp/")));
+    for hidden in ["/secret", ".swp", "/watched/tmp"] {
+        assert!(!below.iter().any(|path| path.contains(hidden)), "{hidden}: {below:?}");
+    }
     let event = events.wait("an event of a file", |tag, data| tag.ends_with(&at) && data["change"] == "IN_CREATE");
     let mut keys: Vec<&String> = event.as_object().expect("a dict").keys().collect();
     keys.sort();
@@ -234,7 +236,10 @@ fn files_are_watched_within_what_is_granted() {
     assert_eq!(told[0]["cert_path"], json!(certificate.display().to_string()));
     assert_eq!((&told[0]["has_expired"], &told[0]["subject_dict"]["CN"]), (&json!(true), &json!("web.example")));
     let log = log_of(&minion);
-    let refused = format!("Unable to start elsewhere beacon, module inotify may not look at {}", outside.display());
+    let refused = format!(
+        "Unable to start elsewhere beacon, inotify.beacons.beacon was stopped: watches.take was refused: module inotify may not look at {};",
+        outside.display()
+    );
     assert_eq!(log.matches(&refused).count(), 1, "{log}");
     let line = "Configuration for inotify beacon invalid mask option everything.";
     assert_eq!(log.matches(line).count(), 1, "{log}");

@@ -20,6 +20,9 @@ const MAX_BYTES: usize = 512 * 1024;
 pub(super) const MAX_STATE: usize = 64 * 1024;
 const MAX_DEPTH: usize = 32;
 
+/// The beacon that looks, and what its last look handed on.
+type OfLook<'a> = (&'a str, Option<&'a [u8]>);
+
 /// What a beacon saw.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Seen {
@@ -114,7 +117,7 @@ impl Beacons {
         &self,
         sandbox: &Sandbox,
         (module, function): (&str, &Function),
-        (config, look): (&Value, Option<(&str, Option<&[u8]>)>),
+        (config, look): (&Value, Option<OfLook<'_>>),
         master: Option<&str>,
     ) -> JobOutcome {
         let fun = format!("{module}.{}", function.name);

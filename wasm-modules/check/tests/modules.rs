@@ -32,7 +32,7 @@ const STANDARD: &[(&str, &[&str], usize)] = &[
         750_000,
     ),
     ("beacons", &["brine:host/beacons", "brine:host/job", "brine:host/log"], 280_000),
-    ("cert_info", &["brine:host/changes", "brine:host/log", "wasi:clocks/wall-clock"], 300_000),
+    ("cert_info", &["brine:host/changes", "brine:host/log", "wasi:clocks/wall-clock"], 370_000),
     (
         "cmd",
         &[
@@ -155,7 +155,7 @@ const STANDARD: &[(&str, &[&str], usize)] = &[
     ("inotify", &["brine:host/log", "brine:host/watches"], 1_450_000),
     ("journald", &["brine:host/log", "brine:host/process"], 180_000),
     ("load", &["brine:host/kernel", "brine:host/log"], 90_000),
-    ("local", &["brine:host/log"], 60_000),
+    ("local", &["brine:host/log"], 80_000),
     (
         "locale",
         &["brine:host/changes", "brine:host/grains", "brine:host/job", "brine:host/log", "brine:host/process"],

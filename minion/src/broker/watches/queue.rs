@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use brine_protocol::value::{Value, map};
+use brine_sandbox::Watch;
 
 use super::bits::IN_Q_OVERFLOW;
 
@@ -24,8 +25,8 @@ static LAST: AtomicU64 = AtomicU64::new(0);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Happened {
     pub(super) number: u64,
-    /// The path that was asked for.
-    pub(super) watch: Arc<str>,
+    /// What was asked for. None where events were lost.
+    pub(super) watch: Option<Arc<Watch>>,
     /// The watched file or directory.
     pub(super) path: Arc<str>,
     pub(super) name: Option<String>,
@@ -34,14 +35,18 @@ pub(super) struct Happened {
 }
 
 impl Happened {
+    fn watch(&self) -> &str {
+        self.watch.as_ref().map_or("", |watch| &watch.path)
+    }
+
     fn bytes(&self) -> usize {
-        self.watch.len() + self.path.len() + self.name.as_ref().map_or(0, String::len)
+        self.watch().len() + self.path.len() + self.name.as_ref().map_or(0, String::len)
     }
 
     pub(super) fn value(&self) -> Value {
         map([
             ("number", Value::from(self.number)),
-            ("watch", Value::from(&*self.watch)),
+            ("watch", Value::from(self.watch())),
             ("path", Value::from(&*self.path)),
             ("name", self.name.as_deref().map_or(Value::Nil, Value::from)),
             ("mask", Value::from(self.mask)),
@@ -79,14 +84,13 @@ impl Queue {
 
     /// Notes that events were lost here.
     pub(super) fn lose(&mut self) {
-        let none: Arc<str> = Arc::from("");
         self.loses = self.events.len() >= MAX_EVENTS || self.bytes >= MAX_BYTES / 2;
         if self.events.back().is_some_and(|event| event.mask & IN_Q_OVERFLOW != 0) {
             return;
         }
         let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
-        let (watch, path) = (Arc::clone(&none), none);
-        self.events.push_back(Happened { number, watch, path, name: None, mask: IN_Q_OVERFLOW, cookie: 0 });
+        let path = Arc::from("");
+        self.events.push_back(Happened { number, watch: None, path, name: None, mask: IN_Q_OVERFLOW, cookie: 0 });
     }
 
     /// Forgets the events up to a number, and returns the next ones.
@@ -105,7 +109,7 @@ impl Queue {
 
     /// Forgets what happened to a path that is not asked for any more.
     pub(super) fn forget(&mut self, watch: &str) {
-        self.events.retain(|event| *event.watch != *watch || event.mask & IN_Q_OVERFLOW != 0);
+        self.events.retain(|event| event.watch.is_none() || event.watch() != watch);
         self.count();
     }
 
@@ -119,9 +123,14 @@ impl Queue {
 mod tests {
     use super::*;
 
+    fn watch(path: &str) -> Option<Arc<Watch>> {
+        let (path, skip) = (path.to_owned(), Vec::new());
+        Some(Arc::new(Watch { path, mask: 2, recurse: false, auto_add: false, skip }))
+    }
+
     fn event(name: &str) -> Happened {
-        let path: Arc<str> = Arc::from("/d");
-        Happened { number: 0, watch: Arc::clone(&path), path, name: Some(name.to_owned()), mask: 2, cookie: 0 }
+        let name = Some(name.to_owned());
+        Happened { number: 0, watch: watch("/d"), path: Arc::from("/d"), name, mask: 2, cookie: 0 }
     }
 
     #[test]
@@ -167,7 +176,7 @@ mod tests {
         let mut queue = Queue::default();
         queue.push(event("a"));
         queue.lose();
-        queue.push(Happened { watch: Arc::from("/e"), ..event("b") });
+        queue.push(Happened { watch: watch("/e"), ..event("b") });
         queue.forget("/d");
         let names: Vec<_> = queue.take(0).into_iter().map(|event| event.name).collect();
         assert_eq!(names, [None, Some("b".to_owned())]);

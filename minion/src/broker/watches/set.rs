@@ -10,6 +10,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use brine_sandbox::Watch;
 use rustix::fs::inotify::{self, CreateFlags, Reader, WatchFlags};
@@ -34,6 +35,8 @@ const MAX_DEPTH: usize = 256;
 const BUFFER: usize = 64 << 10;
 /// Upper bound on the reads of one look.
 const READS: usize = 16;
+/// The time between two lines about lost events. Each loss is an event.
+const LOST_AGAIN: Duration = Duration::from_secs(60);
 /// Upper bound on the different lines in the log about one beacon.
 const MAX_SAID: usize = 64;
 
@@ -51,6 +54,8 @@ pub(super) struct Set {
     /// Directories that left a watched one, and come back at once if they were moved within: path and cookie.
     left: Option<(u32, Arc<Watch>)>,
     said: HashSet<String>,
+    /// When it was said last that events were lost.
+    said_lost: Option<Instant>,
 }
 
 /// How much of what happened was read.
@@ -73,6 +78,21 @@ struct Watched {
     path: Arc<str>,
 }
 
+/// A walk through directories.
+struct Walk {
+    asked: Arc<Watch>,
+    /// Whether what is there counts as made just now.
+    tells: bool,
+    /// Names that were looked at.
+    names: usize,
+}
+
+impl Walk {
+    fn new(asked: &Arc<Watch>, tells: bool) -> Self {
+        Self { asked: Arc::clone(asked), tells, names: 0 }
+    }
+}
+
 impl Set {
     pub(super) fn new(beacon: &str, all: Arc<AtomicUsize>) -> Result<Self, Errno> {
         Ok(Self {
@@ -85,6 +105,7 @@ impl Set {
             queue: Queue::default(),
             left: None,
             said: HashSet::new(),
+            said_lost: None,
         })
     }
 
@@ -124,7 +145,8 @@ impl Set {
 
     /// Watches what is now at a path that was asked for.
     fn renew(&mut self, at: usize) -> Result<(), Said> {
-        let (Some(finder), asked) = (&self.finder, Arc::clone(&self.roots[at].asked)) else { return Ok(()) };
+        let asked = Arc::clone(&self.roots[at].asked);
+        let finder = finder_of(&self.finder)?;
         let found = match finder.find(&asked.path) {
             Ok(found) => found,
             // The others are watched meanwhile.
@@ -153,7 +175,7 @@ impl Set {
         if let Some(number) = self.add(&asked, &found, Arc::from(asked.path.as_str()), true) {
             self.roots[at].at = Some((number, found.id));
             if asked.recurse && found.is_directory {
-                self.descend(&asked, &found, &asked.path, false);
+                self.descend(&mut Walk::new(&asked, false), &found, &asked.path, 0);
             }
         }
         Ok(())
@@ -199,64 +221,38 @@ impl Set {
         }
     }
 
-    /// Watches the directories in a directory. With `tells`, what is there counts as made just now.
-    fn descend(&mut self, asked: &Arc<Watch>, top: &Found, path: &str, tells: bool) {
-        let mut names = 0;
-        self.descend_in(asked, top, path, tells, &mut names, 0);
-        if names >= MAX_NAMES {
-            self.say(format!("{path} has more than {MAX_NAMES} names; not all of its directories are watched"));
-        }
-    }
-
-    fn descend_in(
-        &mut self,
-        asked: &Arc<Watch>,
-        top: &Found,
-        path: &str,
-        tells: bool,
-        names: &mut usize,
-        depth: usize,
-    ) {
+    /// Watches the directories in a directory.
+    fn descend(&mut self, walk: &mut Walk, top: &Found, path: &str, depth: usize) {
         let shown: Arc<str> = Arc::from(path);
         let base = path.trim_end_matches('/');
         for (name, kind) in list(top) {
-            *names += 1;
-            if *names >= MAX_NAMES || depth >= MAX_DEPTH {
-                return;
+            walk.names += 1;
+            if walk.names >= MAX_NAMES || depth >= MAX_DEPTH {
+                return self.say(format!("not all directories in {} are watched: they are too many", walk.asked.path));
             }
             let is_directory = match kind {
                 FileType::Directory => true,
                 FileType::Unknown => self.directory(top, &name).is_some(),
                 _ => false,
             };
-            if tells {
+            if walk.tells {
                 let mask = IN_CREATE | if is_directory { IN_ISDIR } else { 0 };
-                self.tell(asked, &shown, Some(name.clone()), mask, 0);
+                self.tell(&walk.asked, &shown, Some(name.clone()), mask, 0);
             }
             if is_directory {
-                let below = format!("{base}/{name}");
-                self.add_below(asked, top, &name, &below, tells, names, depth + 1);
+                self.add_below(walk, top, &name, &format!("{base}/{name}"), depth + 1);
             }
         }
     }
 
-    #[allow(clippy::too_many_arguments, reason = "a walk has a place, a purpose and bounds")]
-    fn add_below(
-        &mut self,
-        asked: &Arc<Watch>,
-        parent: &Found,
-        name: &str,
-        path: &str,
-        tells: bool,
-        names: &mut usize,
-        depth: usize,
-    ) {
-        if asked.skip.iter().any(|skip| path.starts_with(skip.as_str())) {
+    /// Watches a directory in a directory, and those below.
+    fn add_below(&mut self, walk: &mut Walk, parent: &Found, name: &str, path: &str, depth: usize) {
+        if walk.asked.skip.iter().any(|skip| path.starts_with(skip.as_str())) {
             return;
         }
         let Some(found) = self.directory(parent, name) else { return };
-        if self.add(asked, &found, Arc::from(path), false).is_some() {
-            self.descend_in(asked, &found, path, tells, names, depth);
+        if self.add(&walk.asked, &found, Arc::from(path), false).is_some() {
+            self.descend(walk, &found, path, depth);
         }
     }
 
@@ -276,7 +272,7 @@ impl Set {
             _ => return,
         };
         if finder.admit(&parent).is_ok() {
-            self.add_below(asked, &parent, name, &path, tells, &mut 0, 0);
+            self.add_below(&mut Walk::new(asked, tells), &parent, name, &path, 0);
         }
     }
 
@@ -312,16 +308,11 @@ impl Set {
         let mut buffer = vec![MaybeUninit::uninit(); BUFFER];
         let mut reader = Reader::new(&*inotify, &mut buffer);
         let (mut bytes, mut several) = (0, Vec::new());
-        loop {
-            match reader.next() {
-                Ok(event) => {
-                    let name = event.file_name().map(|name| name.to_string_lossy().into_owned());
-                    // As the kernel has it: with padding.
-                    bytes += 16 + name.as_ref().map_or(0, |name| (name.len() / 16 + 1) * 16);
-                    several.push((event.wd(), event.events().bits(), event.cookie(), name));
-                }
-                Err(_) => break,
-            }
+        while let Ok(event) = reader.next() {
+            let name = event.file_name().map(|name| name.to_string_lossy().into_owned());
+            // As the kernel has it: with padding.
+            bytes += 16 + name.as_ref().map_or(0, |name| (name.len() / 16 + 1) * 16);
+            several.push((event.wd(), event.events().bits(), event.cookie(), name));
             if reader.is_buffer_empty() {
                 break;
             }
@@ -382,15 +373,18 @@ impl Set {
         if mask & (asked.mask & IN_ALL_EVENTS | IN_IGNORED | IN_UNMOUNT) == 0 {
             return;
         }
-        let watch = self.roots.iter().find(|root| Arc::ptr_eq(&root.asked, asked));
-        let watch = watch.map_or_else(|| Arc::from(asked.path.as_str()), |root| Arc::from(root.asked.path.as_str()));
+        let watch = Some(Arc::clone(asked));
         let event = Happened { number: 0, watch, path: Arc::clone(path), name, mask, cookie };
         if !self.queue.push(event) {
             self.say_lost("more wait than there is room for");
         }
     }
 
-    fn say_lost(&self, why: &str) {
+    fn say_lost(&mut self, why: &str) {
+        if self.said_lost.is_some_and(|said| said.elapsed() < LOST_AGAIN) {
+            return;
+        }
+        self.said_lost = Some(Instant::now());
         warn!("of what beacon {} watches, events were lost: {why}", self.beacon);
     }
 
@@ -413,6 +407,10 @@ impl Set {
 impl Drop for Set {
     fn drop(&mut self) {
         self.all.fetch_sub(self.watched.len(), Ordering::Relaxed);
+        for number in self.watched.keys() {
+            // This also wakes the task that reads, and so ends it.
+            let _ = inotify::remove_watch(&self.inotify, *number);
+        }
     }
 }
 
