@@ -112,7 +112,8 @@ fn beacons_fire_what_salts_fire() {
     REFUSED.iter().for_each(|(name, said, _)| beacons.push_str(&config(name, said)));
     let granted = format!(
         "{beacons}sandbox: {{profiles: [states], modules: {{service.beacons: {{changes: {{/etc: ro, /run: ro, /usr/lib: ro, {pid}: ro}}}}, \
-         log: {{changes: {{{log}: ro}}}}}}}}\n",
+         log: {{changes: {{{log}: ro}}}}, inotify: {{changes: {{{watched}: ro}}}}}}}}\n",
+        watched = watched.display(),
         pid = pid.display(),
         log = log.display()
     );
