@@ -118,7 +118,7 @@ fn what_a_server_says_wrong_is_an_error() {
         message(b'N', b"").repeat(20_000),
         asks(7, b""),
     ] {
-        assert!(log_in(&[odd.clone()]).0.is_err(), "{:?}", &odd[..odd.len().min(40)]);
+        assert!(log_in(std::slice::from_ref(&odd)).0.is_err(), "{:?}", &odd[..odd.len().min(40)]);
     }
     let mut server = says(&[asks(0, b""), ready(), message(b'E', b"Mno table\0\0")]);
     let mut session = Session::begin(&mut server, &LOGIN).unwrap();
