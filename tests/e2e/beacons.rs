@@ -6,11 +6,16 @@ use brine_tests::events::Events;
 use brine_tests::salt::{Kind, Master, Minion};
 use serde_json::{Value, json};
 
-/// The owner's line for the module of these tests.
-const GRANTED: &str =
-    "sandbox: {modules: {watcher.beacons: {pillar: [role], limits: {wall: 1s}}, runs: {states: any, pillar: any}}}\n";
+/// The owner's lines for the modules of these tests.
+const GRANTED: &str = "sandbox:\n  modules:\n    watcher.beacons: {pillar: [role], limits: {wall: 1s}}\n    \
+                       runs: {states: any, pillar: any}\n";
 
 fn pair(config: &str, pillar: &str) -> (Master, Minion, Events) {
+    pair_with("", config, pillar)
+}
+
+/// `granted` are further lines of the owner.
+fn pair_with(granted: &str, config: &str, pillar: &str) -> (Master, Minion, Events) {
     let mut master = Master::prepare(Kind::Brine, "pillar_roots: {base: [../srv/pillar]}");
     for name in ["watcher", "runs"] {
         let module = std::fs::read(testing(name)).expect("run `make modules` first");
@@ -22,7 +27,7 @@ fn pair(config: &str, pillar: &str) -> (Master, Minion, Events) {
     std::fs::write(folder.join("a.sls"), pillar).expect("our own folder");
     master.up();
     let events = master.events();
-    let minion = master.minion_kind(Kind::Brine, "web1", &format!("{GRANTED}{config}"));
+    let minion = master.minion_kind(Kind::Brine, "web1", &format!("{GRANTED}{granted}{config}"));
     (master, minion, events)
 }
 
@@ -84,11 +89,11 @@ fn what_a_beacon_does_wrong_is_its_own_and_is_said_once() {
     wait_looks(&events, "watcher", 4);
     let log = log_of(&minion);
     for line in [
-        "Unable to start spin beacon, ",
-        "Unable to start large beacon, ",
-        "Unable to start trap beacon, ",
-        "Unable to start fail beacon, it fails as told",
-        "Unable to start state beacon, its state has 100000 bytes, more than 65536",
+        "Unable to start spin beacon, watcher.beacons.beacon was stopped: its wall clock limit of 1 s is used up\n",
+        "Unable to start large beacon, watcher.beacons.beacon was stopped: its memory limit of 64 MiB is used up\n",
+        "Unable to start trap beacon, watcher.beacons.beacon trapped: it gave up (`unreachable` was executed); its last log line: panicked at testing/watcher/src/lib.rs:38:29: as told\n",
+        "Unable to start fail beacon, it fails as told\n",
+        "Unable to start state beacon, its state has 100000 bytes, more than 65536\n",
         "Beacon refused configuration invalid, not running.",
         "Unable to process beacon unknown: there is no module",
         "Unable to process beacon no_beacon: the module test is no beacon",
@@ -166,4 +171,82 @@ fn a_thousand_beacons_are_as_many_as_there_may_be() {
     assert_eq!(listed.as_object().map(serde_json::Map::len), Some(1011));
     let refused = master.json("web1", &["beacons.add", "ps", "[{'processes': {'x': 'stopped'}}]"]);
     assert_eq!(refused["comment"], json!("there are 1000 beacons, and no more may be"));
+}
+
+#[test]
+fn files_are_watched_within_what_is_granted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let watched = folder.path().canonicalize().expect("it is there").join("watched");
+    let (outside, at) = (watched.with_file_name("outside"), watched.display().to_string());
+    for made in [&watched, &outside] {
+        std::fs::create_dir(made).expect("our own folder");
+    }
+    let certificate = watched.with_file_name("web.pem");
+    std::fs::write(&certificate, include_bytes!("../../wasm-modules/cert_info/src/certificate/web.pem")).expect("ours");
+    let files = "mask: [create, delete, modify, moved_from, moved_to, close_write], recurse: true, auto_add: true";
+    let granted = format!(
+        "    inotify.beacons: {{changes: {{{at}: ro}}}}\n    cert_info.beacons: {{changes: {{{}: ro}}}}\n",
+        certificate.display()
+    );
+    let config = format!(
+        "beacons:\n  inotify: [{{files: {{{at}: {{{files}, exclude: [{at}/tmp, '{at}/*.swp']}}}}}}]\n  \
+         elsewhere: [{{beacon_module: inotify}}, {{files: {{{out}: {{mask: [create]}}}}}}]\n  \
+         odd: [{{beacon_module: inotify}}, {{files: {{{at}: {{mask: [everything]}}}}}}]\n  \
+         cert_info: [{{files: [{cert}, {out}/none.pem, {cert}: {{notify_days: 0}}]}}, {{notify_days: 15}}, {{interval: 1}}]\n",
+        out = outside.display(),
+        cert = certificate.display(),
+    );
+    let (master, minion, events) = pair_with(&granted, &config, "x: 1\n");
+    let seen = |tag: &str| -> Vec<(String, String)> {
+        let of_tag = events.all().into_iter().filter(|(of, _)| *of == format!("salt/beacon/web1/inotify/{tag}"));
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        of_tag.map(|(_, data)| (text(&data["path"]), text(&data["change"]))).collect()
+    };
+    let mut tries = 0;
+    wait_for("what is watched", || {
+        tries += 1;
+        std::fs::write(watched.join(format!("try{tries}")), "").expect("our own folder");
+        (!seen(&at).is_empty()).then_some(())
+    });
+    std::fs::create_dir_all(watched.join("new/deep")).expect("our own folder");
+    for name in ["new/deep/file", "x.swp", "tmpfile"] {
+        std::fs::write(watched.join(name), "x").expect("our own folder");
+    }
+    std::fs::rename(watched.join("new"), outside.join("new")).expect("our own folder");
+    std::fs::write(outside.join("new/deep/secret"), "x").expect("our own folder");
+    std::fs::remove_file(watched.join("tmpfile")).expect("our own folder");
+    std::fs::write(watched.join("last"), "x").expect("our own folder");
+    let told = |path: &str, change: &str| (format!("{at}/{path}"), change.to_owned());
+    wait_for("the last change", || seen(&at).contains(&told("last", "IN_CLOSE_WRITE")).then_some(()));
+    let all = seen(&at);
+    assert!(all.contains(&told("new", "IN_CREATE|IN_ISDIR")), "{all:?}");
+    assert!(all.contains(&told("new", "IN_MOVED_FROM|IN_ISDIR")), "{all:?}");
+    let below: Vec<String> = events.all().into_iter().map(|(_, data)| data["path"].to_string()).collect();
+    for hidden in ["/secret", ".swp", "/watched/tmp"] {
+        assert!(!below.iter().any(|path| path.contains(hidden)), "{hidden}: {below:?}");
+    }
+    let event = events.wait("an event of a file", |tag, data| tag.ends_with(&at) && data["change"] == "IN_CREATE");
+    let mut keys: Vec<&String> = event.as_object().expect("a dict").keys().collect();
+    keys.sort();
+    assert_eq!(keys, ["_stamp", "change", "id", "path"]);
+    // Certificates: one that expired, once for each mention.
+    let event = events.wait_tag(&tag("cert_info"));
+    let told = event["certificates"].as_array().expect("a list");
+    assert_eq!(told.len(), 2);
+    assert_eq!(told[0]["cert_path"], json!(certificate.display().to_string()));
+    assert_eq!((&told[0]["has_expired"], &told[0]["subject_dict"]["CN"]), (&json!(true), &json!("web.example")));
+    let log = log_of(&minion);
+    let refused = format!(
+        "Unable to start elsewhere beacon, inotify.beacons.beacon was stopped: watches.take was refused: module inotify may not look at {};",
+        outside.display()
+    );
+    assert_eq!(log.matches(&refused).count(), 1, "{log}");
+    let line = "Configuration for inotify beacon invalid mask option everything.";
+    assert_eq!(log.matches(line).count(), 1, "{log}");
+    // A beacon that is gone watches nothing.
+    master.json("web1", &["beacons.delete", "inotify"]);
+    let count = events.count(&format!("salt/beacon/web1/inotify/{at}"));
+    std::fs::write(watched.join("after"), "x").expect("our own folder");
+    wait_looks(&events, "cert_info", 3);
+    assert_eq!(events.count(&format!("salt/beacon/web1/inotify/{at}")), count);
 }

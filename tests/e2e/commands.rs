@@ -154,7 +154,13 @@ fn salt_call_tells_what_it_does_and_what_it_does_not() {
     let other = minion.path("other").display().to_string();
     minion.salt_call(&["--local", "--cachedir", &other, "test.ping"]).exits(0);
     assert!(minion.path("other/sandbox").is_dir());
-    for option in ["--return=x", "--states-dir=/srv", "-r", "--proxyid=x"] {
+    // Returners are modules of this host. One that does not take a return is said, and changes nothing else.
+    let call = minion.salt_call(&["--local", "--return=local,nothing", "--out=json", "test.echo", "x y"]).exits(0);
+    assert_eq!(call.json()["local"], serde_json::json!("x y"));
+    let shown = "'return': 'x y', 'retcode': 0, 'id': 'web1', 'fun': 'test.echo', 'fun_args': ['x y'], 'success': True";
+    assert!(call.stderr.contains(shown), "{call:?}");
+    assert!(call.stderr.contains("the returner nothing did not take the return: "), "{call:?}");
+    for option in ["--states-dir=/srv", "-r", "--proxyid=x"] {
         let refused = minion.salt_call(&[option, "test.ping"]).exits(64);
         assert!(refused.stderr.contains("is not offered: "), "{refused:?}");
     }

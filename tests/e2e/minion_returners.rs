@@ -6,7 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use brine_kit::wait::{DEADLINE, wait_for};
-use brine_tests::salt::{Kind, Master};
+use brine_tests::postgres::Server;
+use brine_tests::salt::{Kind, Master, Minion};
 use serde_json::{Value, json};
 
 /// Answers each request with the next of these statuses, then with 200, and hands out the bodies. It ends with the test's process.
@@ -106,4 +107,42 @@ fn returns_go_to_the_modules_that_jobs_and_the_owner_name() {
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777)).expect("ours");
     minion.up();
     wait_for("what was kept", || lines().lines().any(|line| line.contains("\"return\": \"kept\"")).then_some(()));
+}
+
+#[test]
+fn a_minion_writes_returns_to_postgresql_by_itself() {
+    let Some(server) = Server::start() else { return };
+    let master = Master::start("");
+    let port = server.port;
+    let settings = |password: &str, network: &str| {
+        format!(
+            "returner.postgres.host: 127.0.0.1\nreturner.postgres.port: {port}\nreturner.postgres.db: plain\n\
+             returner.postgres.passwd: {password}\nsandbox: {{modules: {{postgres.returner: {{network: [{network}]}}}}}}\n"
+        )
+    };
+    let granted = format!("\"127.0.0.1:{port}\"");
+    let minion = master.minion_kind(Kind::Brine, "web1", &settings("salt secret", &granted));
+    let wrong = master.minion_kind(Kind::Brine, "web2", &settings("another", &granted));
+    let refused = master.minion_kind(Kind::Brine, "web3", &settings("salt secret", ""));
+    // It is told that the returner is not the minion's, and the master has no server.
+    let without = master.minion_kind(Kind::Brine, "web4", "");
+    master.salt(&["web*", "test.echo", "it's \u{fc}\n", "--return", "postgres"]).exits(0);
+    let rows = || server.sql("plain", "select id, fun, return, success, full_ret::jsonb->>'retcode' from salt_returns");
+    let expected = "web1|test.echo|\"it's \\u00fc\\n\"|true|0";
+    let row = wait_for("the row", || Some(rows()).filter(|rows| !rows.is_empty()));
+    assert_eq!(row.replace('\u{fc}', "\\u00fc"), expected);
+    let log = |minion: &Minion| std::fs::read_to_string(minion.path("minion.out")).unwrap_or_default();
+    let said = |minion: &Minion, words: &str| {
+        wait_for(words, || log(minion).contains(words).then_some(()));
+        assert!(!log(minion).contains("salt secret") && !log(minion).contains("another"));
+    };
+    said(&wrong, "the server says: password authentication failed for user \"salt\" (28P01)");
+    said(
+        &refused,
+        &format!("the returner postgres failed, and is called again later: 127.0.0.1:{port}: no socket: access-denied"),
+    );
+    assert!(!log(&without).contains("the returner postgres failed"));
+    // By hand.
+    minion.salt_call(&["--local", "--return=postgres", "test.echo", "by hand"]).exits(0);
+    assert_eq!(server.sql("plain", "select return from salt_returns where return like '%hand%'"), "\"by hand\"");
 }

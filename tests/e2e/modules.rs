@@ -55,6 +55,7 @@ fn sync_modules_tells_what_changed() {
             "ini",
             "iptables",
             "kmod",
+            "local",
             "locale",
             "mine",
             "mount",

@@ -3,13 +3,14 @@
 
 use std::io::Write as _;
 
+use brine_kit::process::run;
 use brine_kit::wait::wait_for;
 use brine_tests::events::Events;
-use brine_tests::salt::{Kind, Master};
+use brine_tests::salt::{Kind, Master, python};
 use serde_json::{Value, json};
 
 /// A beacon: its name, its configuration, and the paths of values that move (`a.b`); `*` is all of them.
-const ROWS: [(&str, &str, &[&str]); 17] = [
+const ROWS: [(&str, &str, &[&str]); 19] = [
     (
         "load",
         "[{averages: {1m: [1000.0, 2000.0], 5m: [0.0, 1.5], 15m: [0.1, 1.0]}}, {emitatstartup: true}, {onchangeonly: false}]",
@@ -60,26 +61,50 @@ const ROWS: [(&str, &str, &[&str]); 17] = [
         &["data.time", "data.loadavg", "data.cpustats"],
     ),
     ("log", "[{file: LOGFILE}, {tags: {goodbye/world: {regex: '.*good-bye.*'}, broken: {regex: '('}}}]", &[]),
+    ("inotify", "[{files: {WATCHED: {mask: [close_write]}}}]", &[]),
+    (
+        "tree",
+        "[{beacon_module: inotify}, {files: {WATCHED: {mask: [create], recurse: true, auto_add: true, exclude: [WATCHED/file]}}}, {coalesce: true}]",
+        &[],
+    ),
     ("once", "[{beacon_module: ps}, {run_once: true}, {processes: {no-such-process: stopped}}]", &[]),
 ];
 
 /// Configurations that beacons refuse, with Salt's words.
-const REFUSED: [(&str, &str, &str); 5] = [
+const REFUSED: [(&str, &str, &str); 8] = [
     ("r1", "[{beacon_module: memusage}]", "Configuration for memusage beacon requires percent."),
     ("r2", "[{beacon_module: load}]", "Averages configuration is required for load beacon."),
     ("r3", "[{beacon_module: ps}, {processes: [x]}]", "Processes for ps beacon must be a dictionary."),
     ("r4", "[{beacon_module: service}]", "Configuration for service beacon requires services."),
+    ("r6", "[{beacon_module: inotify}]", "Configuration for inotify beacon must include files."),
+    (
+        "r7",
+        "[{beacon_module: inotify}, {files: {/x: {mask: [dont_follow]}}}]",
+        "Configuration for inotify beacon invalid mask option dont_follow.",
+    ),
+    (
+        "r8",
+        "[{beacon_module: inotify}, {files: {/x: {exclude: [/x/y]}}}]",
+        "Configuration for inotify beacon must contain mask, recurse or auto_add items.",
+    ),
     ("r5", "[{beacon_module: pkg}, {pkgs: x}]", "Configuration for pkg beacon requires list of pkgs."),
 ];
 
 #[test]
 fn beacons_fire_what_salts_fire() {
+    if run(&python(), &["-c", "import pyinotify"]).code != 0 {
+        brine_kit::missing("pyinotify", "tools/salt-venv.sh installs it into the Python of the tests");
+        return;
+    }
     let master = Master::start("");
     let (log, pid) = (master.path("watched.log"), master.path("service.pid"));
+    let watched = master.path("watched");
+    std::fs::create_dir_all(&watched).expect("our own folder");
     std::fs::write(&log, "before\n").expect("our own folder");
     std::fs::write(&pid, "1\n").expect("our own folder");
     let config = |name: &str, config: &str| {
         let config = config.replace("LOGFILE", &log.display().to_string());
+        let config = config.replace("WATCHED", &watched.display().to_string());
         format!("  {name}: {}\n", config.replace("PIDFILE", &pid.display().to_string()))
     };
     let mut beacons = "beacons:\n".to_owned();
@@ -87,7 +112,8 @@ fn beacons_fire_what_salts_fire() {
     REFUSED.iter().for_each(|(name, said, _)| beacons.push_str(&config(name, said)));
     let granted = format!(
         "{beacons}sandbox: {{profiles: [states], modules: {{service.beacons: {{changes: {{/etc: ro, /run: ro, /usr/lib: ro, {pid}: ro}}}}, \
-         log: {{changes: {{{log}: ro}}}}}}}}\n",
+         log: {{changes: {{{log}: ro}}}}, inotify: {{changes: {{{watched}: ro}}}}}}}}\n",
+        watched = watched.display(),
         pid = pid.display(),
         log = log.display()
     );
@@ -103,6 +129,15 @@ fn beacons_fire_what_salts_fire() {
     for id in ["brine", "python"] {
         wait_for(&format!("the log's lines from {id}"), || seen(id).then_some(()));
     }
+    // What is watched is known by what is told. The first event of each is of the same file.
+    for id in ["brine", "python"] {
+        let tag = format!("salt/beacon/{id}/inotify/{}", watched.display());
+        wait_for(&format!("what {id} watches"), || {
+            std::fs::write(watched.join("file"), "x").expect("our own folder");
+            (events.count(&tag) > 0).then_some(())
+        });
+    }
+    std::fs::create_dir_all(watched.join("directory")).expect("our own folder");
     let mut wrong = Vec::new();
     for (name, _, moving) in &ROWS {
         let [ours, salts] = ["brine", "python"].map(|id| first(&events, id, name, moving));

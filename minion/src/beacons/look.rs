@@ -1,6 +1,6 @@
 //! One look of a beacon: calls of its module, and what becomes of the answer.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use brine_protocol::ids::{EventTag, Jid};
 use brine_protocol::msgpack;
@@ -19,6 +19,9 @@ const MAX_BYTES: usize = 512 * 1024;
 /// Upper bound on the bytes that a beacon hands from one look to the next.
 pub(super) const MAX_STATE: usize = 64 * 1024;
 const MAX_DEPTH: usize = 32;
+
+/// The beacon that looks, and what its last look handed on.
+type OfLook<'a> = (&'a str, Option<&'a [u8]>);
 
 /// What a beacon saw.
 #[derive(Debug, Default, PartialEq)]
@@ -92,7 +95,8 @@ impl Beacons {
         let sandbox = self.sandbox().ok_or("the sandbox is ending")?;
         let module = module(&sandbox, &beacon.module)?;
         let look = function(&module, "beacon").ok_or("it is gone")?;
-        let outcome = self.call(&sandbox, (&beacon.module, look), (&beacon.given, Some(state)), master).await;
+        let outcome =
+            self.call(&sandbox, (&beacon.module, look), (&beacon.given, Some((&beacon.name, state))), master).await;
         match outcome.success {
             true => seen(self.opts.id.as_str(), &beacon.name, outcome.value),
             false => Err(bounded(&outcome.value.python_str())),
@@ -113,7 +117,7 @@ impl Beacons {
         &self,
         sandbox: &Sandbox,
         (module, function): (&str, &Function),
-        (config, state): (&Value, Option<Option<&[u8]>>),
+        (config, look): (&Value, Option<OfLook<'_>>),
         master: Option<&str>,
     ) -> JobOutcome {
         let fun = format!("{module}.{}", function.name);
@@ -139,13 +143,35 @@ impl Beacons {
                 }
                 "config" => kwargs.push(("config".to_owned(), config.clone())),
                 "state" => {
-                    let state = state.flatten().map_or(Value::Nil, |state| Value::Binary(state.to_owned()));
+                    let state =
+                        look.and_then(|(_, state)| state).map_or(Value::Nil, |state| Value::Binary(state.to_owned()));
                     kwargs.push(("state".to_owned(), state));
                 }
                 _ => {}
             }
         }
+        let _look = look.map(|(name, _)| Look::begin(self, &job.jid, &fun, name));
         sandbox.beacon(job, &fun, kwargs).await
+    }
+}
+
+/// A look under way, for those who ask whose call it is.
+struct Look<'a> {
+    beacons: &'a Beacons,
+    jid: String,
+}
+
+impl<'a> Look<'a> {
+    fn begin(beacons: &'a Beacons, jid: &str, fun: &str, name: &str) -> Self {
+        let look = (fun.to_owned(), name.to_owned());
+        beacons.looks.lock().unwrap_or_else(PoisonError::into_inner).insert(jid.to_owned(), look);
+        Self { beacons, jid: jid.to_owned() }
+    }
+}
+
+impl Drop for Look<'_> {
+    fn drop(&mut self) {
+        self.beacons.looks.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.jid);
     }
 }
 

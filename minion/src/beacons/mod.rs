@@ -12,7 +12,7 @@ mod edit;
 mod look;
 mod run;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
@@ -39,6 +39,10 @@ pub(crate) struct Beacons {
     /// Told of each change of `own`.
     changes: watch::Sender<()>,
     sandbox: OnceLock<Weak<Sandbox>>,
+    /// The names of those that run; told of each change.
+    names: watch::Sender<BTreeSet<String>>,
+    /// The looks under way: by the jid of each the function that is called, and the beacon.
+    looks: Mutex<HashMap<String, (String, String)>>,
     /// Whether they run in this process.
     runs: AtomicBool,
     /// What was said last of each beacon, so that it is said once.
@@ -58,7 +62,17 @@ impl Beacons {
         };
         let changes = watch::Sender::new(());
         let (runs, said) = (AtomicBool::new(false), Mutex::default());
-        Arc::new(Self { opts, pillar, own: Mutex::new(own), changes, sandbox: OnceLock::new(), runs, said })
+        Arc::new(Self {
+            opts,
+            pillar,
+            own: Mutex::new(own),
+            changes,
+            sandbox: OnceLock::new(),
+            names: watch::Sender::default(),
+            looks: Mutex::default(),
+            runs,
+            said,
+        })
     }
 
     /// Sets the sandbox that has the modules. Called once, after it has started.
@@ -68,6 +82,18 @@ impl Beacons {
 
     fn sandbox(&self) -> Option<Arc<Sandbox>> {
         self.sandbox.get().and_then(Weak::upgrade)
+    }
+
+    /// The names of the beacons that run.
+    pub(crate) fn names(&self) -> watch::Receiver<BTreeSet<String>> {
+        self.names.subscribe()
+    }
+
+    /// The beacon whose look this call is. None for every other call.
+    pub(crate) fn looking(&self, jid: &str, chain: &[String]) -> Option<String> {
+        let looks = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
+        let (fun, name) = looks.get(jid)?;
+        (*chain == [fun.as_str()]).then(|| name.clone())
     }
 
     fn own(&self) -> MutexGuard<'_, Value> {

@@ -213,6 +213,7 @@ impl Table {
             }
         }
         self.said = said;
+        beacons.names.send_replace(self.entries.keys().cloned().collect());
         beacons.forget_said(|name| self.entries.contains_key(name));
     }
 

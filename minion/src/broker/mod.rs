@@ -26,6 +26,7 @@ mod slow;
 mod states;
 mod static_grains;
 mod users;
+mod watches;
 
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -53,6 +54,7 @@ use events::Teller;
 use files::Files;
 use process::Processes;
 use users::Users;
+use watches::Watches;
 
 /// Upper bound on the bytes of a key.
 const MAX_KEY_BYTES: usize = 4096;
@@ -95,6 +97,7 @@ pub struct MinionBroker {
     processes: Processes,
     disks: Disks,
     users: Users,
+    watches: Watches,
     sandbox: OnceLock<Weak<Sandbox>>,
 }
 
@@ -136,6 +139,7 @@ impl MinionBroker {
             processes: Processes::new(),
             disks: Disks::new(),
             users: Users::new(),
+            watches: Watches::new(),
             sandbox: OnceLock::new(),
         })
     }

@@ -82,6 +82,9 @@ pub(super) struct Flags {
     /// Do not send the return to the master.
     #[arg(long)]
     pub(super) no_return_event: bool,
+    /// Also give the return to these returners, modules of this host: local,http.
+    #[arg(long = "return", value_name = "RETURNER")]
+    pub(super) returner: Option<String>,
     /// Keep the values of these keyword arguments as text, for example --no-parse=a,b for a=1 b=2.
     #[arg(long = "no-parse", value_name = "argname1,argname2,...", value_delimiter = ',')]
     pub(super) no_parse: Vec<String>,
@@ -112,8 +115,6 @@ pub(super) struct Flags {
 /// Salt's options that are not offered, so that who gives one hears why.
 #[derive(Debug, Args)]
 struct Refused {
-    #[arg(long = "return", hide = true)]
-    returner: Option<String>,
     #[arg(long, hide = true)]
     states_dir: Option<String>,
     #[arg(long, hide = true)]
@@ -138,11 +139,6 @@ impl Refused {
         let profiling = "what a call used is told by --metadata";
         let resources = "a minion here has no resources";
         let all = [
-            (
-                self.returner.is_some(),
-                "--return",
-                "a minion returns to its master; `salt --return` has the master pass it on",
-            ),
             (self.states_dir.is_some(), "--states-dir", "states are in modules; a folder of modules: -m"),
             (self.module_executors.is_some(), "--module-executors", "every call is run by the sandbox"),
             (self.proxyid.is_some(), "--proxyid", "there are no proxy minions"),
@@ -255,8 +251,7 @@ mod tests {
         for words in [&[][..], &["-g", "test.ping"], &["-d", "test.ping", "x"]].into_iter().chain(with_local) {
             assert!(flags(words).check().is_err(), "{words:?}");
         }
-        let refused: [&[&str]; 9] = [
-            &["--return=x"],
+        let refused: [&[&str]; 8] = [
             &["--states-dir=/srv"],
             &["--module-executors=[sudo]"],
             &["--proxyid=x"],

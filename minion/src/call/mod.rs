@@ -20,7 +20,7 @@ use tracing::warn;
 
 use crate::accounts;
 use crate::cli;
-use crate::config::MinionOpts;
+use crate::config::{MinionOpts, returner_names};
 use crate::jobs::{local_job, parse_own_timeout, parse_record, read_function};
 use crate::minion::{Base, package_sandbox};
 use crate::receipts::Receipts;
@@ -121,6 +121,25 @@ async fn call(flags: &Flags, printer: &mut Printer, base: &Base) -> Result<i32, 
     if !called.ran && value.text().is_some() {
         let message = format!("Error running '{fun}': {}", value.python_str());
         return Err(Failure::new(flags.exit_code(retcode), message));
+    }
+    if let Some(names) = &flags.returner {
+        let mut ret = map([
+            ("jid", Value::from(&jid)),
+            ("return", value.clone()),
+            ("retcode", Value::from(retcode)),
+            ("id", Value::from(&base.opts.id)),
+            ("fun", Value::from(fun)),
+            ("fun_args", words(&flags.arguments)),
+            ("success", Value::from(true)),
+        ]);
+        if let Some(metadata) = &metadata {
+            ret.insert("metadata", metadata.clone());
+        }
+        for name in returner_names(names) {
+            if let Err(why) = base.jobs.hand_to(name, &ret).await {
+                tracing::error!("the returner {name} did not take the return: {why}");
+            }
+        }
     }
     if flags.metadata {
         let mut shown = map([

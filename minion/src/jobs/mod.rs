@@ -446,6 +446,14 @@ impl Jobs {
         self.runner.runs.tidy(|jid| self.procs.find(jid).is_some());
     }
 
+    /// Gives the return of a call of `salt-call` to a returner of this host, once: whoever called sees what failed.
+    ///
+    /// # Errors
+    /// One line.
+    pub(crate) async fn hand_to(&self, returner: &str, load: &Value) -> Result<(), String> {
+        self.returners.hand_to(returner, load).await
+    }
+
     /// Takes up the returns that an earlier process left for returners of this host.
     pub(crate) fn resume_returners(&self) {
         self.returners.resume();

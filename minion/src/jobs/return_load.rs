@@ -28,7 +28,7 @@ pub(super) fn for_publication(id: &MinionId, job: &JobLoad, outcomes: Outcomes) 
             load.insert(key, value.clone());
         }
     }
-    // The master writes to the returners of `--return`: a minion has no passwords of databases, and its modules cannot reach them.
+    // The master writes to the returners that are not this host's.
     if let Some(ret) = job.raw.get("ret").filter(|ret| ret.truthy()) {
         load.insert("ret", ret.clone());
     }

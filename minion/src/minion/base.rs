@@ -122,12 +122,7 @@ impl Base {
         beacons.attach(&sandbox);
         let (walls, of) = (sandbox.walls_summary(), Arc::clone(&grains));
         let _ = tokio::task::spawn_blocking(move || of.put_walls(walls)).await;
-        let returners = Returners::new(
-            opts.id.clone(),
-            Arc::clone(&sandbox),
-            Arc::clone(&modules),
-            opts.cachedir.join("returners"),
-        );
+        let returners = Returners::new(Arc::clone(&opts), Arc::clone(&sandbox), Arc::clone(&modules));
         let jobs = Jobs::new(JobParts {
             opts: Arc::clone(&opts),
             runner: JobRunner {

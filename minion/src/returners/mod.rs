@@ -9,11 +9,10 @@
 
 mod kept;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use brine_protocol::ids::{Jid, MinionId};
+use brine_protocol::ids::Jid;
 use brine_protocol::value::{Value, ValueExt};
 use brine_sandbox::{JobContext, Rest, Sandbox};
 use tokio::sync::Semaphore;
@@ -21,11 +20,14 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, error, warn};
 
+use crate::config::MinionOpts;
 use crate::modules::Modules;
 use kept::{Kept, Waiting};
 
 /// The function that a module of this kind exports.
 const FUNCTION: &str = "returner";
+/// Those to which a master can write too. This host's own is used where its configuration has a server for it.
+const OF_MASTERS: [&str; 1] = ["postgres"];
 /// Calls at once. The others wait for their turn, in memory.
 const AT_ONCE: usize = 4;
 /// Upper bound on the returns in memory that are under way for the first time.
@@ -44,7 +46,7 @@ const PAUSES: [Duration; 8] = [
 
 /// The returners of this host.
 pub(crate) struct Returners {
-    id: MinionId,
+    opts: Arc<MinionOpts>,
     sandbox: Arc<Sandbox>,
     modules: Arc<Modules>,
     kept: Kept,
@@ -66,12 +68,12 @@ struct Item {
 }
 
 impl Returners {
-    pub(crate) fn new(id: MinionId, sandbox: Arc<Sandbox>, modules: Arc<Modules>, dir: PathBuf) -> Arc<Self> {
+    pub(crate) fn new(opts: Arc<MinionOpts>, sandbox: Arc<Sandbox>, modules: Arc<Modules>) -> Arc<Self> {
         Arc::new(Self {
-            id,
             sandbox,
             modules,
-            kept: Kept::new(dir),
+            kept: Kept::new(opts.cachedir.join("returners")),
+            opts,
             turns: Semaphore::new(AT_ONCE),
             first: Arc::new(Semaphore::new(MAX_FIRST)),
             tasks: TaskTracker::new(),
@@ -81,6 +83,9 @@ impl Returners {
 
     /// Whether a module of this host is a returner.
     pub(crate) fn is_one(&self, name: &str) -> bool {
+        if OF_MASTERS.contains(&name) && self.opts.config.value(&format!("returner.{name}.host")).is_none() {
+            return false;
+        }
         let Some(module) = self.sandbox.describe(name) else { return false };
         let returner = module.info.functions.iter().find(|function| function.name == FUNCTION);
         returner.is_some_and(|returner| {
@@ -120,6 +125,19 @@ impl Returners {
                 this.again(item, waiting, 0);
             }
         });
+    }
+
+    /// Gives the return of a call on this host to a returner, and waits for it.
+    ///
+    /// # Errors
+    /// One line.
+    pub(crate) async fn hand_to(&self, name: &str, load: &Value) -> Result<(), String> {
+        self.modules.ensure(name).await?;
+        if !self.is_one(name) {
+            return Err("no module of this host is a returner of this name".to_owned());
+        }
+        let user = crate::accounts::own_name();
+        self.call(&Item { name: name.to_owned(), master: None, user, load: load.clone() }).await
     }
 
     /// Takes up what an earlier process left.
@@ -166,7 +184,7 @@ impl Returners {
             jid: Jid::now().to_string(),
             function: fun.clone(),
             user: item.user.clone(),
-            minion_id: self.id.to_string(),
+            minion_id: self.opts.id.to_string(),
             master: item.master.clone(),
             ..JobContext::default()
         };

@@ -7,6 +7,16 @@ pub(crate) const DECLARATION: Declaration = Declaration {
     standard: &[
         ("http", Standard::Names(&["http.headers", "http.url"])),
         ("mine", Standard::Names(&["mine_functions"])),
+        (
+            "postgres",
+            Standard::Names(&[
+                "returner.postgres.db",
+                "returner.postgres.host",
+                "returner.postgres.passwd",
+                "returner.postgres.port",
+                "returner.postgres.user",
+            ]),
+        ),
         ("rawfile_json", Standard::Names(&["rawfile_json.filename"])),
     ],
     wrong_name: forms::wrong_key,

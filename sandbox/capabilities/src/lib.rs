@@ -64,7 +64,7 @@ mod prelude {
 use serde::{Deserialize, Serialize};
 
 pub use beacons::BeaconEdit;
-pub use changes::{Change, Content, Owner};
+pub use changes::{Change, Content, Owner, Watch};
 pub use check::{Asker, Refusal, check};
 pub use config::grant_with_setting;
 pub use declaration::{Answer, Declaration, Kind, Operation, Planned, Shown, Size, Standard};
@@ -100,7 +100,7 @@ macro_rules! each_capability {
             Policy in policy: Policy(PolicyOp);
             Process in process: Process(ProcessOp);
             Filesystem in filesystem: Users(UsersOp), Directories(DirectoriesOp);
-            Changes in changes: Changes(ChangesOp);
+            Changes in changes: Changes(ChangesOp), Watches(WatchesOp);
             Network in network: Http(HttpOp), Network(NetworkOp);
             Pillar in pillar: Pillar(PillarOp);
             Functions in functions: Functions(FunctionsOp);

@@ -11,6 +11,7 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         ("file", Standard::Least),
         ("http", Standard::Least),
         ("pkg", Standard::Least),
+        ("postgres", Standard::Least),
         ("tcp_events", Standard::Least),
         ("webhook", Standard::Least),
     ],

@@ -32,6 +32,7 @@ const STANDARD: &[(&str, &[&str], usize)] = &[
         750_000,
     ),
     ("beacons", &["brine:host/beacons", "brine:host/job", "brine:host/log"], 280_000),
+    ("cert_info", &["brine:host/changes", "brine:host/log", "wasi:clocks/wall-clock"], 370_000),
     (
         "cmd",
         &[
@@ -150,7 +151,11 @@ const STANDARD: &[(&str, &[&str], usize)] = &[
         &["brine:host/changes", "brine:host/grains", "brine:host/job", "brine:host/log", "brine:host/process"],
         190_000,
     ),
+    // With the tables of Unicode, for expressions.
+    ("inotify", &["brine:host/log", "brine:host/watches"], 1_450_000),
+    ("journald", &["brine:host/log", "brine:host/process"], 180_000),
     ("load", &["brine:host/kernel", "brine:host/log"], 90_000),
+    ("local", &["brine:host/log"], 80_000),
     (
         "locale",
         &["brine:host/changes", "brine:host/grains", "brine:host/job", "brine:host/log", "brine:host/process"],
@@ -212,7 +217,15 @@ const STANDARD: &[(&str, &[&str], usize)] = &[
             "brine:host/log",
             "brine:host/pillar",
             "brine:host/process",
+            "wasi:io/error",
+            "wasi:io/poll",
+            "wasi:io/streams",
             "wasi:random/random",
+            "wasi:sockets/instance-network",
+            "wasi:sockets/ip-name-lookup",
+            "wasi:sockets/network",
+            "wasi:sockets/tcp",
+            "wasi:sockets/tcp-create-socket",
         ],
         // With Unicode's tables, for passwords.
         600_000,
@@ -465,7 +478,9 @@ fn every_function_is_documented_with_an_example() {
                 // Other functions are called by a command of their own.
                 "cp.recv" | "cp.recv_chunked" => "    salt-cp ".to_owned(),
                 // A return is given to them.
-                "http.returner" | "rawfile_json.returner" => format!("    salt '*' test.ping --return {name}"),
+                "http.returner" | "local.returner" | "postgres.returner" | "rawfile_json.returner" => {
+                    format!("    salt '*' test.ping --return {name}")
+                }
                 // Nobody calls them: the master does by itself.
                 "tcp_events.engine" | "webhook.engine" => "    salt-run engines.list".to_owned(),
                 _ => format!("    salt '*' {full}"),

@@ -3,6 +3,7 @@
 //!
 //! - [`server`]: the server of a call, and what psql is asked there · [`csv`]: its answers · [`quote`]: names and values in SQL
 //! - [`databases`], [`tablespaces`], [`roles`], [`extensions`], [`schemas`] (and languages), [`privileges`]
+//! - [`returner`]: returns as rows, over a connection of the module's own
 //! - [`directories`]: initdb and Debian's clusters · [`version`]: versions of extensions
 
 #![cfg_attr(not(target_family = "wasm"), allow(dead_code))]
@@ -16,6 +17,14 @@ wit_bindgen::generate!({
         "brine:host/config@1.0.0": brine_guest::host::config,
         "brine:host/pillar@1.0.0": brine_guest::host::pillar,
         "brine:host/process@1.0.0": brine_guest::host::process,
+        "wasi:io/error@0.2.6": brine_tcp::wasi::io::error,
+        "wasi:io/poll@0.2.6": brine_tcp::wasi::io::poll,
+        "wasi:io/streams@0.2.6": brine_tcp::wasi::io::streams,
+        "wasi:sockets/network@0.2.6": brine_tcp::wasi::sockets::network,
+        "wasi:sockets/instance-network@0.2.6": brine_tcp::wasi::sockets::instance_network,
+        "wasi:sockets/ip-name-lookup@0.2.6": brine_tcp::wasi::sockets::ip_name_lookup,
+        "wasi:sockets/tcp@0.2.6": brine_tcp::wasi::sockets::tcp,
+        "wasi:sockets/tcp-create-socket@0.2.6": brine_tcp::wasi::sockets::tcp_create_socket,
     },
     generate_all,
 });
@@ -26,6 +35,7 @@ mod directories;
 mod extensions;
 mod privileges;
 mod quote;
+mod returner;
 mod roles;
 mod schemas;
 mod server;
@@ -42,6 +52,10 @@ struct Module;
 // Salt's arguments in Salt's order.
 #[rustfmt::skip]
 impl Guest for Module {
+    fn returner(ret: Data) -> Result<bool, String> {
+        returner::write(&ret.value()?)
+    }
+
     brine_postgresql::functions! {
         fn version(; user host port maintenance_db password runas) -> Data {
             |given| server::version(given).map(Data::from)

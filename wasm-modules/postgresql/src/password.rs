@@ -96,7 +96,7 @@ fn scram(password: &str, salt: &[u8], rounds: u32) -> Result<String> {
 }
 
 /// PBKDF2 with one block.
-fn salted(password: &[u8], salt: &[u8], rounds: u32) -> [u8; 32] {
+pub(crate) fn salted(password: &[u8], salt: &[u8], rounds: u32) -> [u8; 32] {
     let keyed = keyed(password);
     let mac = |data: &[&[u8]]| -> [u8; 32] {
         let mut mac = keyed.clone();
@@ -112,7 +112,7 @@ fn salted(password: &[u8], salt: &[u8], rounds: u32) -> [u8; 32] {
     all
 }
 
-fn hmac(key: &[u8], data: &[u8]) -> [u8; 32] {
+pub(crate) fn hmac(key: &[u8], data: &[u8]) -> [u8; 32] {
     let mut mac = keyed(key);
     mac.update(data);
     mac.finalize().into_bytes().into()

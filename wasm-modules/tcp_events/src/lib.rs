@@ -6,22 +6,20 @@ wit_bindgen::generate!({
     with: {
         "brine:host/types@1.0.0": brine_guest::host::types,
         "brine:host/engine-types@1.0.0": brine_guest::host::engine_types,
+        "wasi:io/error@0.2.6": brine_tcp::wasi::io::error,
+        "wasi:io/poll@0.2.6": brine_tcp::wasi::io::poll,
+        "wasi:io/streams@0.2.6": brine_tcp::wasi::io::streams,
+        "wasi:sockets/network@0.2.6": brine_tcp::wasi::sockets::network,
+        "wasi:sockets/instance-network@0.2.6": brine_tcp::wasi::sockets::instance_network,
+        "wasi:sockets/ip-name-lookup@0.2.6": brine_tcp::wasi::sockets::ip_name_lookup,
+        "wasi:sockets/tcp@0.2.6": brine_tcp::wasi::sockets::tcp,
+        "wasi:sockets/tcp-create-socket@0.2.6": brine_tcp::wasi::sockets::tcp_create_socket,
     },
     generate_all,
 });
 
 use brine_guest::{Value, json};
-use wasi::io::streams::{InputStream, OutputStream};
-use wasi::sockets::instance_network::instance_network;
-use wasi::sockets::ip_name_lookup::resolve_addresses;
-use wasi::sockets::network::{
-    ErrorCode, IpAddress, IpAddressFamily, IpSocketAddress, Ipv4SocketAddress, Ipv6SocketAddress,
-};
-use wasi::sockets::tcp::{ShutdownType, TcpSocket};
-use wasi::sockets::tcp_create_socket::create_tcp_socket;
-
-/// What `blocking-write-and-flush` takes at once.
-const MAX_WRITE: usize = 4_096;
+use brine_tcp::Connection;
 
 struct Module;
 
@@ -77,52 +75,9 @@ impl Settings {
 }
 
 fn send(settings: &Settings, lines: &[u8]) -> Result<(), String> {
-    let (socket, _input, output) = reach(&settings.host, settings.port)?;
-    for part in lines.chunks(MAX_WRITE) {
-        output.blocking_write_and_flush(part).map_err(|_| "the connection broke".to_owned())?;
-    }
-    drop(output);
-    socket.shutdown(ShutdownType::Send).map_err(error("the connection broke"))
-}
-
-/// A connection to the first address of a host that takes one.
-fn reach(host: &str, port: u16) -> Result<(TcpSocket, InputStream, OutputStream), String> {
-    let stream = resolve_addresses(&instance_network(), host).map_err(error("it is not found"))?;
-    let mut last = "it has no address".to_owned();
-    loop {
-        match stream.resolve_next_address() {
-            Ok(Some(address)) => match connect(address, port) {
-                Ok(connection) => return Ok(connection),
-                Err(why) => last = why,
-            },
-            Ok(None) => return Err(last),
-            Err(ErrorCode::WouldBlock) => stream.subscribe().block(),
-            Err(code) => return Err(error("it is not found")(code)),
-        }
-    }
-}
-
-fn connect(address: IpAddress, port: u16) -> Result<(TcpSocket, InputStream, OutputStream), String> {
-    let (to, family) = match address {
-        IpAddress::Ipv4(address) => (IpSocketAddress::Ipv4(Ipv4SocketAddress { port, address }), IpAddressFamily::Ipv4),
-        IpAddress::Ipv6(address) => (
-            IpSocketAddress::Ipv6(Ipv6SocketAddress { port, flow_info: 0, address, scope_id: 0 }),
-            IpAddressFamily::Ipv6,
-        ),
-    };
-    let socket = create_tcp_socket(family).map_err(error("no socket"))?;
-    socket.start_connect(&instance_network(), to).map_err(error("no connection"))?;
-    loop {
-        match socket.finish_connect() {
-            Ok((input, output)) => return Ok((socket, input, output)),
-            Err(ErrorCode::WouldBlock) => socket.subscribe().block(),
-            Err(code) => return Err(error("no connection")(code)),
-        }
-    }
-}
-
-fn error(what: &'static str) -> impl Fn(ErrorCode) -> String {
-    move |code| format!("{what}: {}", code.name())
+    let mut connection = Connection::open(&settings.host, settings.port)?;
+    connection.send(lines)?;
+    connection.end()
 }
 
 export!(Module);

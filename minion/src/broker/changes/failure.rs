@@ -17,7 +17,7 @@ pub(super) enum Failure {
 
 /// The same, with the path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Said {
+pub(in crate::broker) enum Said {
     Failed(String),
     Denied(String),
     NotGranted(String),

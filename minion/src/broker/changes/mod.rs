@@ -5,7 +5,7 @@
 //! - `put.rs`     makes and replaces files; `journal.rs` its temporary files; `stage.rs` content that comes in parts
 //! - `tree.rs`    makes and removes directories; `links.rs` links, names, owners, modes and times
 //! - `backup.rs`  keeps what a file was; `plan.rs` what a change would lead to
-//! - `failure.rs` errors, in Python's words
+//! - `finder.rs` finds files for what watches them; `failure.rs` errors, in Python's words
 //!
 //! Each operation runs on a thread of its own, because a file system may hang. A change that has begun is completed or
 //! undone even if its job ends meanwhile.
@@ -14,6 +14,7 @@ mod backup;
 mod content;
 mod entry;
 mod failure;
+mod finder;
 mod guard;
 mod journal;
 mod links;
@@ -36,6 +37,8 @@ use brine_sandbox::{Caller, Change, ChangesOp, Content, HostError, Tree, UsersOp
 
 use self::entry::Entry;
 use self::failure::Failure;
+pub(super) use self::failure::Said;
+pub(super) use self::finder::{Finder, Found};
 use self::guard::Guard;
 use self::journal::Journal;
 use self::stage::Stages;
@@ -113,6 +116,11 @@ impl Changes {
             stages: Stages::new(&opts.cachedir),
         };
         Self { slow: Slow::new(AT_ONCE, PATIENCE), host: Arc::new(host) }
+    }
+
+    /// Finds files within what the caller was granted.
+    pub(super) fn finder(&self, caller: &Caller) -> Finder {
+        Finder::new(Arc::clone(&self.host), caller.grants.changes.clone())
     }
 
     async fn answer(&self, broker: &MinionBroker, caller: &Caller, op: ChangesOp) -> Result<Value, HostError> {
@@ -240,11 +248,11 @@ fn text(value: &Value) -> Option<String> {
 }
 
 /// Adds to a refusal the configuration line that would grant the path.
-fn said<T>(caller: &Caller, done: Result<T, failure::Said>) -> Result<T, HostError> {
+pub(super) fn said<T>(caller: &Caller, done: Result<T, Said>) -> Result<T, HostError> {
     done.map_err(|said| match said {
-        failure::Said::Failed(why) => HostError::Failed(why),
-        failure::Said::Denied(why) => HostError::Denied(why),
-        failure::Said::NotGranted(path) => {
+        Said::Failed(why) => HostError::Failed(why),
+        Said::Denied(why) => HostError::Denied(why),
+        Said::NotGranted(path) => {
             let op = ChangesOp::Look { path: path.clone(), follow: false, hash: false };
             match brine_sandbox::check(caller, brine_sandbox::HostOp::Changes(op)) {
                 Err(refusal) => refusal,

@@ -53,7 +53,7 @@ impl Place {
 impl Place {
     /// Checks that each user whose link led here owns the file, or the directory that it is in: with the minion's rights, a
     /// link must not open more than with the rights of who made it.
-    fn admit_links(&self) -> Result<(), Failure> {
+    pub(super) fn admit_links(&self) -> Result<(), Failure> {
         if self.linked.is_empty() {
             return Ok(());
         }

@@ -17,7 +17,7 @@ const MAX_OF_ONE: usize = 4;
 const MAX_STAGES: usize = 64;
 
 /// The running call to which a stage belongs. The minion keeps the context as long as the call runs.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(super) struct Job(Weak<JobContext>);
 
 impl Job {

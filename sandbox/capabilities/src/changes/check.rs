@@ -36,6 +36,11 @@ pub(super) fn check(granted: &Grants, op: &ChangesOp) -> Result<(), Refusal> {
     }
 }
 
+/// Checks that a path may be looked at.
+pub(super) fn look(granted: &Grants, path: &str) -> Result<(), Refusal> {
+    Wanted { granted }.look(path)
+}
+
 struct Wanted<'a> {
     granted: &'a Grants,
 }

@@ -2,11 +2,15 @@
 //! right to give files away.
 //!
 //! - `check.rs` the check of paths, owners, modes and content; `words.rs` what plan mode records
+//! - `watches.rs` what happens to files
 
 mod check;
+mod watches;
 mod words;
 
 use crate::prelude::*;
+
+pub use watches::{Watch, WatchesOp};
 
 pub(crate) const DECLARATION: Declaration = Declaration {
     standard: &[
@@ -14,6 +18,7 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         ("aliases", Standard::Least),
         ("alternatives", Standard::Least),
         ("archive", Standard::Least),
+        ("cert_info", Standard::Least),
         ("cmd", Standard::Least),
         ("debconf", Standard::Least),
         ("file", Standard::Least),
@@ -22,6 +27,7 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         ("host", Standard::Least),
         ("hosts", Standard::Least),
         ("ini", Standard::Least),
+        ("inotify", Standard::Least),
         ("iptables", Standard::Least),
         ("kmod", Standard::Least),
         ("locale", Standard::Least),
@@ -51,7 +57,12 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         ("user", Standard::Least),
     ],
     reported_for_all: true,
-    ..Declaration::new("changes", "change files of this host", &["brine:host/changes"], Kind::Changes)
+    ..Declaration::new(
+        "changes",
+        "change files of this host",
+        &["brine:host/changes", "brine:host/watches"],
+        Kind::Changes,
+    )
 };
 
 /// `brine:host/changes`

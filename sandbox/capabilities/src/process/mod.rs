@@ -19,6 +19,7 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         ("git", Standard::Least),
         ("group", Standard::Least),
         ("iptables", Standard::Least),
+        ("journald", Standard::Least),
         ("kmod", Standard::Least),
         ("locale", Standard::Least),
         ("mount", Standard::Least),

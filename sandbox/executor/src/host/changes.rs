@@ -9,8 +9,10 @@ use super::bindings::brine::host::changes as wit;
 use crate::failure::HostFailure;
 use crate::guest::Guest;
 
-pub(super) const LINKS: Links =
-    &[("brine:host/changes", |linker| wit::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest))];
+pub(super) const LINKS: Links = &[
+    ("brine:host/changes", |linker| wit::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)),
+    super::watches::LINK,
+];
 
 /// Bytes of content that go into one message. The rest is staged before.
 const PIECE: usize = 1 << 20;

@@ -33,6 +33,7 @@ pub mod sockets;
 pub mod states;
 pub mod static_grains;
 pub mod wasi;
+pub mod watches;
 
 use wasmtime::component::Linker;
 
@@ -69,6 +70,7 @@ pub mod bindings {
                 import brine:host/jobs@1.0.0;
                 import brine:host/process@1.0.0;
                 import brine:host/changes@1.0.0;
+                import brine:host/watches@1.0.0;
                 import brine:host/functions@1.0.0;
                 import brine:host/files@1.0.0;
                 import brine:host/http@1.0.0;

@@ -42,6 +42,7 @@ pub(super) fn check(fleet: &Fleet) {
         "ini",
         "iptables",
         "kmod",
+        "local",
         "locale",
         "mine",
         "mount",
