@@ -7,6 +7,7 @@ mod setup;
 
 use std::ffi::OsString;
 
+use brine_cli::output::Outputter;
 use brine_cli::print::Printer;
 use brine_cli::{Failure, commandline, logging};
 use brine_protocol::args::parse_input_but;
@@ -97,7 +98,7 @@ async fn call(flags: &Flags, printer: &mut Printer, base: &Base) -> Result<i32, 
     let report = (base.masters.preferred().is_ok() && !flags.no_return_event).then(|| words(&flags.arguments));
     let called = base.jobs.call(job, report).await;
     let usage = called.usage();
-    let out = called.outputter().unwrap_or("nested");
+    let out = called.outputter().unwrap_or_else(|| Outputter::of_function(fun));
     let JobOutcome { value, retcode, .. } = called.outcome;
 
     if !base.has_function(fun) && !called.ran {
