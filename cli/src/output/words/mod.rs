@@ -4,6 +4,8 @@
 //! An answer of another shape is shown as nested.
 
 mod sandbox;
+#[cfg(test)]
+mod tests;
 
 use brine_protocol::pyrepr;
 use brine_protocol::value::Value;
