@@ -153,6 +153,9 @@ install: ## build for release and install under PREFIX (default /usr/local)
 	rm -f $(DESTDIR)$(PREFIX)/lib/brine/modules/standard.pub
 	install -m 644 $(MODULES)/*.wasm $(MODULES)/*.wasm.minisig $(DESTDIR)$(PREFIX)/lib/brine/modules
 	install -m 644 $(MODULES)/standard.pub $(DESTDIR)$(PREFIX)/lib/brine/modules
+	# To be read: the programs have the same files within them.
+	install -d $(DESTDIR)$(PREFIX)/lib/brine/profiles
+	install -m 644 sandbox/src/settings/profiles/*.yaml $(DESTDIR)$(PREFIX)/lib/brine/profiles
 	# The programs answer shells themselves; these files only tell the shells to ask.
 	install -d $(addprefix $(DESTDIR)$(PREFIX)/share/,man/man1 bash-completion/completions zsh/site-functions fish/vendor_completions.d)
 	for program in $(PROGRAMS); do \

@@ -87,9 +87,9 @@ fn configuration(module: &Module) -> Option<String> {
 }
 
 /// Returns the lines of Brine's profiles about this module's name, each with its profile.
-fn profiles(module: &Module) -> Vec<(&'static str, String)> {
+fn profiles(module: &Module) -> Vec<(String, String)> {
     let (Ok(name), Ok(all)) = (module.name.parse(), brine_sandbox::all_profiles()) else { return Vec::new() };
-    all.iter().flat_map(|profile| profile.lines(&name).into_iter().map(|line| (profile.name, line))).collect()
+    all.iter().flat_map(|profile| profile.lines(&name).into_iter().map(|line| (profile.name.clone(), line))).collect()
 }
 
 fn print_doc(doc: &str, indent: &str) {

@@ -105,8 +105,8 @@ pub use kernel::supervisor::Restarts;
 pub use package::{Package, PackageError};
 pub use policy::always as always_granted;
 pub use policy::{
-    Entry, Granted, LimitChanges, ModuleGrants, Policy, Profile, Quorum, RecordWhen, Refused, Revoked, Rules, Signer,
-    Signers, Subject,
+    Entry, Granted, LimitChanges, ModuleGrants, Never, Policy, Profile, ProfileWords, Quorum, RecordWhen, Refused,
+    Revoked, Rules, Signer, Signers, Subject,
 };
 pub use recordings::replay::{Difference, Replayed, Replayer};
 pub use report::Provenance;

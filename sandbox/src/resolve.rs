@@ -14,10 +14,12 @@ use crate::kernel::name::quoted;
 use crate::kernel::record::Record;
 use crate::kernel::run::{Call, Runner, time_left};
 use crate::policy::{Granted, RecordWhen};
-use crate::store::{Entry, Store};
+use crate::store::{Entry, Store, Table};
 
 /// Upper bound on the names in an error.
 const MAX_NAMES: usize = 40;
+/// Upper bound on the letters of a name that is compared with others: the time grows with them.
+const MAX_LETTERS: usize = 64;
 
 /// The parts of the sandbox that a job needs.
 pub(crate) struct Resolver<'a> {
@@ -260,7 +262,10 @@ fn find<'a>(store: &Store, fun: &'a str, kind: Kind) -> Result<(Arc<Entry>, &'a 
         let names = few(table.keys().map(|name| name.as_str()));
         let why = match store.left_out(module) {
             Some(why) => why,
-            None => format!("There is no module {}; there are: {names}", quoted(module)),
+            None => {
+                let meant = meant_in(&table, module, function, kind);
+                format!("{meant}There is no module {}; there are: {names}", quoted(module))
+            }
         };
         return Err(format!("{} is not available. {why}.", quoted(fun)));
     };
@@ -278,11 +283,55 @@ fn find<'a>(store: &Store, fun: &'a str, kind: Kind) -> Result<(Arc<Entry>, &'a 
     if kind == Kind::State {
         let names =
             few(info.states.iter().filter_map(brine_component::Function::state).collect::<Vec<_>>().into_iter());
-        return Err(format!("{} is not available. States of {module}: {names}.", quoted(fun)));
+        let states = info.states.iter().filter_map(brine_component::Function::state);
+        let state = function.split_once('.').map_or(function, |(_, state)| state);
+        let meant = meant(module, alike(state, states));
+        return Err(format!("{} is not available. {meant}States of {module}: {names}.", quoted(fun)));
     }
     let functions = if kind == Kind::Beacon { &info.beacons } else { &info.functions };
     let names = few(functions.iter().map(|known| known.name.as_str()));
-    Err(format!("{} is not available. Functions of {module}: {names}.", quoted(fun)))
+    let meant = meant(module, alike(function, functions.iter().map(|known| known.name.as_str())));
+    Err(format!("{} is not available. {meant}Functions of {module}: {names}.", quoted(fun)))
+}
+
+/// The question that stands before the names of an error. All that it names is among those, so that nobody is told of a
+/// function that the error would not tell of.
+fn meant(module: &str, function: Option<&str>) -> String {
+    function.map(|function| format!("Did you mean {module}.{function}? ")).unwrap_or_default()
+}
+
+/// The function of a module that is here which has almost this name.
+pub(crate) fn meant_by(store: &Store, fun: &str) -> Option<String> {
+    let (module, function) = fun.split_once('.')?;
+    let entry = store.get(module)?;
+    let functions = entry.module.info.functions.iter().map(|known| known.name.as_str());
+    alike(function, functions).map(|function| format!("{module}.{function}"))
+}
+
+/// The same where there is no such module: a module of almost this name, with this function or almost.
+fn meant_in(table: &Table, module: &str, function: &str, kind: Kind) -> String {
+    let Some(entry) = alike(module, table.keys().map(|name| name.as_str())).and_then(|name| table.get(name)) else {
+        return String::new();
+    };
+    let functions = entry.module.info.functions.iter().map(|known| known.name.as_str());
+    match alike(function, functions).filter(|_| kind == Kind::Function) {
+        Some(function) => meant(entry.name().as_str(), Some(function)),
+        None => format!("Did you mean the module {}? ", entry.name()),
+    }
+}
+
+/// The known name that differs from this one in the fewest letters, if these are few: a letter in three, or one.
+fn alike<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let letters = name.chars().count();
+    if letters > MAX_LETTERS {
+        return None;
+    }
+    let near = known.filter_map(|known| {
+        let distance = strsim::osa_distance(name, known);
+        let most = (letters.min(known.chars().count()) / 3).max(1);
+        (distance <= most && distance < letters).then_some((distance, known))
+    });
+    near.min().map(|(_, known)| known)
 }
 
 fn few<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
@@ -295,6 +344,27 @@ fn few<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_is_like_another() {
+        let known = ["echo", "ping", "pong", "get", "list_pkgs", "module", "sleep"];
+        for (name, expect) in [
+            ("pin", Some("ping")),
+            ("pign", Some("ping")),
+            ("pang", Some("ping")),
+            ("list_pkg", Some("list_pkgs")),
+            ("lst_pkg", Some("list_pkgs")),
+            ("Sleep", Some("sleep")),
+            ("x", None),
+            ("", None),
+            ("got", Some("get")),
+            ("version", None),
+            ("restart", None),
+        ] {
+            assert_eq!(alike(name, known.into_iter()), expect, "{name}");
+        }
+        assert_eq!(alike(&"a".repeat(1 << 20), known.into_iter()), None);
+    }
 
     #[test]
     fn names_in_errors_are_bounded() {

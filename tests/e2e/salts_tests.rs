@@ -61,7 +61,7 @@ fn salt_call_says_what_salt_says_of_functions_that_are_not_there() {
     assert!(none.stderr.starts_with("'nosuch.function' is not available.") && none.stdout.is_empty(), "{none:?}");
     // The same for a job of the master.
     let listed = master.salt(&["--out=json", "--static", "web1", "test.pin"]).exits(1).json()["web1"].clone();
-    assert_eq!(listed["test.pin"], json!("'test.pin' is not available."));
+    assert_eq!(listed["test.pin"], json!("'test.pin' is not available. Did you mean test.ping?"));
     assert!(listed["test.ping"].is_string(), "{listed}");
 
     let fib = call(&["--out=txt", "test.fib", "3"]).exits(0).stdout;

@@ -10,9 +10,11 @@ mod json;
 mod key;
 mod nested;
 mod no_return;
+mod page;
 mod pprint;
 mod table;
 mod text;
+mod words;
 mod yaml;
 
 #[cfg(test)]
@@ -122,6 +124,8 @@ pub enum Outputter {
     NoReturn,
     /// No output.
     Quiet,
+    /// Tables and paragraphs for the answers of one function that people read, by its place in the list of them.
+    Words(usize),
 }
 
 impl Outputter {
@@ -140,8 +144,13 @@ impl Outputter {
             "key" => Self::Key,
             "no_return" => Self::NoReturn,
             "quiet" => Self::Quiet,
-            _ => return None,
+            fun => Self::Words(words::of(fun)?),
         })
+    }
+
+    /// The name of the outputter that a function's answers are shown by if neither the operator nor the return names one.
+    pub fn of_function(fun: &str) -> &str {
+        if words::of(fun).is_some() { fun } else { "" }
     }
 
     /// Whether `text` is this outputter's output for a value that it cannot express.
@@ -171,6 +180,7 @@ impl Outputter {
             Self::Key => key::render(value, style).unwrap_or_else(|| nested::render(value, style)),
             Self::NoReturn => no_return::render(value, style).unwrap_or_else(|| nested::render(value, style)),
             Self::Quiet => String::new(),
+            Self::Words(words) => words::render(words, value, style),
         };
         out.truncate(out.trim_end_matches(pyrepr::is_space).len());
         out

@@ -8,6 +8,7 @@ mod setup;
 use std::ffi::OsString;
 use std::sync::Arc;
 
+use brine_cli::output::Outputter;
 use brine_cli::print::Printer;
 use brine_cli::{Failure, commandline, logging};
 use brine_protocol::args::parse_input_but;
@@ -107,7 +108,7 @@ async fn call(flags: &Flags, printer: &mut Printer, base: &Base) -> Result<i32, 
     }
     let called = base.jobs.call(job, report).await;
     let usage = called.usage();
-    let out = called.outputter().unwrap_or("nested");
+    let out = called.outputter().unwrap_or_else(|| Outputter::of_function(fun));
     let JobOutcome { value, retcode, .. } = called.outcome;
 
     if !base.has_function(fun) && !called.ran {

@@ -9,7 +9,8 @@ use brine_sandbox::{Function, Sandbox};
 /// have as many as their authors wrote.
 const MAX_BYTES: usize = 1 << 20;
 
-/// The documentation of all functions whose names begin with `fun`, and Salt's sentence for `fun` itself. None if no name begins
+/// The documentation of all functions whose names begin with `fun`, and Salt's sentence for `fun` itself, with the function that
+/// it is almost the name of. None if no name begins
 /// with `fun`, and if `fun` is a function.
 pub(super) fn list_functions(sandbox: &Sandbox, fun: &str) -> Option<Value> {
     if fun.is_empty() {
@@ -42,7 +43,8 @@ pub(super) fn list_functions(sandbox: &Sandbox, fun: &str) -> Option<Value> {
         return None;
     }
     // Other names begin with it, so `fun` is only a part of a name.
-    docs.push((fun.to_owned(), Value::from(format!("'{fun}' is not available."))));
+    let meant = sandbox.meant(fun).map(|meant| format!(" Did you mean {meant}?")).unwrap_or_default();
+    docs.push((fun.to_owned(), Value::from(format!("'{fun}' is not available.{meant}"))));
     docs.sort_by(|(a, _), (b, _)| a.cmp(b));
     Some(map(docs))
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::names::Names;
 use crate::programs::{Host, ProcessGrant};
 use crate::rules::NetworkRule;
-use crate::trees::Tree;
+use crate::trees::{Tree, innermost};
 use crate::{Capability, Kind};
 
 /// The owner's decision on one capability.
@@ -47,6 +47,10 @@ impl Grant {
             (Self::Network(these), Self::Network(those)) => Self::Network(fewer(these, those)),
             (Self::Process(these), Self::Process(those)) => Self::Process(ProcessGrant {
                 programs: names(&these.programs, &those.programs),
+                lines: match (&these.lines, &those.lines) {
+                    (Some(these), Some(those)) => Some(fewer(these, those)).filter(|lines| !lines.is_empty()),
+                    (these, _) => these.clone(),
+                },
                 users: names(&these.users, &those.users),
                 groups: names(&these.groups, &those.groups),
                 env: names(&these.env, &those.env),
@@ -58,6 +62,44 @@ impl Grant {
                 host: these.host.clone(),
             }),
             (this, _) => this.clone(),
+        }
+    }
+
+    /// Adds what another grant of the same capability permits: what either permits, the sum permits.
+    pub fn add(&mut self, other: &Self) {
+        match (&mut *self, other) {
+            (Self::Names(names), Self::Names(others)) => names.add(others),
+            (Self::Process(process), Self::Process(other)) => process.add(other),
+            (Self::Directories(directories), Self::Directories(others)) => {
+                let within = |all: &[Directory], path: &str| {
+                    let around = all.iter().filter(|dir| dir.path == path || dir.rest(path).is_some());
+                    around.max_by_key(|dir| dir.path.len()).is_some_and(|dir| dir.writable)
+                };
+                let paths: BTreeSet<&String> = directories.iter().chain(others).map(|dir| &dir.path).collect();
+                let sum = paths.into_iter().map(|path| Directory {
+                    path: path.clone(),
+                    writable: within(directories, path) || within(others, path),
+                });
+                *directories = sum.collect();
+            }
+            (Self::Changes(trees), Self::Changes(others)) => {
+                let paths: BTreeSet<&String> = trees.iter().chain(others).map(|tree| &tree.path).collect();
+                let sum = paths.into_iter().filter_map(|path| {
+                    let (own, other) = (innermost(trees, path), innermost(others, path));
+                    let access = own.into_iter().chain(other).map(|tree| tree.access).max()?;
+                    Some(Tree { path: path.clone(), access })
+                });
+                *trees = sum.collect();
+            }
+            (Self::Network(rules), Self::Network(others)) => {
+                rules.extend(others.iter().cloned());
+                rules.sort();
+                rules.dedup();
+            }
+            // A grant with names, and the older one of a setting without: that of more counts.
+            (Self::Yes, Self::Names(_)) => *self = other.clone(),
+            (Self::No, other) => *self = other.clone(),
+            _ => {}
         }
     }
 }
@@ -142,7 +184,7 @@ impl Grants {
         match capability.kind() {
             Kind::Flag | Kind::Settings => false,
             Kind::Names => self.names(capability).is_none(),
-            Kind::Process => self.process.programs.is_none(),
+            Kind::Process => self.process.is_none(),
             Kind::Directories => self.direct.directories.is_empty(),
             Kind::Changes => self.changes.is_empty(),
             Kind::Network => self.direct.network.is_empty(),

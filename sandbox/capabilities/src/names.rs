@@ -31,6 +31,18 @@ impl Names {
         *self == Self::default()
     }
 
+    /// Adds other names.
+    pub fn add(&mut self, others: &Self) {
+        match (&mut *self, others) {
+            (Self::Any, _) => {}
+            (_, Self::Any) => *self = Self::Any,
+            (Self::Only(names), Self::Only(others)) => {
+                let others: Vec<String> = others.iter().filter(|name| !names.contains(name)).cloned().collect();
+                names.extend(others);
+            }
+        }
+    }
+
     /// Checks whether exactly this name is in the list.
     pub fn has(&self, name: &str) -> bool {
         match self {

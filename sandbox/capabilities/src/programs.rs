@@ -16,8 +16,11 @@ pub const PROGRAM_FOLDERS: [&str; 6] = ["/usr/local/sbin", "/usr/local/bin", "/u
 /// The granted programs, and how they may be run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProcessGrant {
-    /// The programs: absolute paths.
+    /// The programs: absolute paths. They run with any arguments.
     pub programs: Names,
+    /// Command lines that may run too, and with them those that only look. Their programs need not be among the granted
+    /// ones. None: a program runs with any arguments or not at all.
+    pub lines: Option<Vec<Look>>,
     /// Users as which they may run, in addition to the module's own.
     pub users: Names,
     /// Groups that they may have, in addition to those of their user.
@@ -65,6 +68,54 @@ impl ProcessGrant {
         looks.find(|look| look.is(argv, |folder| self.host.folder(folder))).map(Look::program)
     }
 
+    /// Returns the program of a command line that may run although its program is not granted with any arguments.
+    pub fn line(&self, argv: &[String]) -> Option<&str> {
+        let mut lines = self.of_lines();
+        lines.find(|line| line.is(argv, |folder| self.host.folder(folder))).map(Look::program)
+    }
+
+    /// Returns the command lines that may run if only command lines are granted.
+    fn of_lines(&self) -> impl Iterator<Item = &Look> {
+        let lines = self.lines.iter().flatten();
+        let looks = self.lines.iter().flat_map(|_| self.looks.iter().chain(&self.own_looks));
+        lines.chain(looks)
+    }
+
+    /// Returns all programs that may run, with some arguments at least.
+    pub fn all_programs(&self) -> Names {
+        self.of_lines().fold(self.programs.clone(), |names, line| names.with(line.program()))
+    }
+
+    /// Checks whether nothing may run.
+    pub fn is_none(&self) -> bool {
+        self.programs.is_none() && self.lines.is_none()
+    }
+
+    /// Adds what another grant permits.
+    pub fn add(&mut self, other: &Self) {
+        let pairs = [
+            (&mut self.programs, &other.programs),
+            (&mut self.users, &other.users),
+            (&mut self.groups, &other.groups),
+            (&mut self.env, &other.env),
+            (&mut self.cwd, &other.cwd),
+        ];
+        for (names, others) in pairs {
+            names.add(others);
+        }
+        match (&mut self.lines, &other.lines) {
+            (Some(lines), Some(others)) => {
+                lines.extend(others.iter().filter(|line| !lines.contains(line)).cloned().collect::<Vec<_>>())
+            }
+            (lines @ None, Some(others)) => *lines = Some(others.clone()),
+            (_, None) => {}
+        }
+        let looks: Vec<Look> = other.looks.iter().filter(|look| !self.looks.contains(look)).cloned().collect();
+        self.looks.extend(looks);
+        self.detach |= other.detach;
+        self.file_size = self.file_size.zip(other.file_size).map(|(own, other)| own.max(other));
+    }
+
     /// Returns the granted program for a bare name (the first one of that file name) or an absolute path (the same file
     /// name in the same folder).
     pub fn find(&self, asked: &str) -> Program<'_> {
@@ -72,14 +123,15 @@ impl ProcessGrant {
             Names::Any => return Program::Any,
             Names::Only(programs) => programs,
         };
+        let mut programs = programs.iter().map(String::as_str).chain(self.of_lines().map(Look::program));
         let found = match asked.rsplit_once('/') {
-            None => programs.iter().find(|program| split(program).1 == asked),
-            Some((folder, name)) => programs.iter().find(|program| {
+            None => programs.find(|program| split(program).1 == asked),
+            Some((folder, name)) => programs.find(|program| {
                 let granted = split(program);
                 granted.1 == name && self.host.folder(granted.0) == self.host.folder(folder)
             }),
         };
-        found.map_or(Program::No, |program| Program::Granted(program))
+        found.map_or(Program::No, Program::Granted)
     }
 }
 

@@ -43,14 +43,24 @@ impl fmt::Display for Names {
 impl fmt::Display for ProcessGrant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let others = [("users", &self.users), ("groups", &self.groups), ("env", &self.env), ("cwd", &self.cwd)];
-        let plain = !self.detach && self.file_size.is_none() && self.looks.is_empty();
+        let plain = self.lines.is_none() && !self.detach && self.file_size.is_none() && self.looks.is_empty();
         if plain && self.programs == Names::Any && others.iter().all(|(_, names)| **names == Names::Any) {
             return f.write_str("any");
         }
         if plain && self.programs != Names::Any && others.iter().all(|(_, names)| names.is_none()) {
             return write!(f, "{}", self.programs);
         }
-        write!(f, "{{programs: {}", self.programs)?;
+        // A dict of lines alone has no programs.
+        let mut comma = "";
+        f.write_char('{')?;
+        if !self.programs.is_none() || self.lines.is_none() {
+            write!(f, "programs: {}", self.programs)?;
+            comma = ", ";
+        }
+        if let Some(lines) = &self.lines {
+            let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
+            write!(f, "{comma}lines: {}", yaml_list(lines.iter().map(String::as_str)))?;
+        }
         for (key, names) in others.iter().filter(|(_, names)| !names.is_none()) {
             write!(f, ", {key}: {names}")?;
         }

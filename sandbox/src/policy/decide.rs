@@ -221,7 +221,7 @@ impl Policy {
         function: Option<&str>,
         master: Option<&str>,
         capability: Capability,
-    ) -> Option<&'static str> {
+    ) -> Option<String> {
         let entries = self.entries(subject.name, function, master);
         self.grant(subject, &entries, (function, capability), false).1
     }
@@ -234,7 +234,7 @@ impl Policy {
         entries: &Levels<'_>,
         (function, capability): (Option<&str>, Capability),
         approved: bool,
-    ) -> (Grant, Option<&'static str>) {
+    ) -> (Grant, Option<String>) {
         let said = entries.iter().flatten().find_map(|entry| entry.answer(subject.sha256, subject.signers, capability));
         let comes_with = || if subject.standard { capability.standard(subject.name.as_str()) } else { None };
         let by_approval = || approved.then(|| capability.least());
@@ -245,8 +245,8 @@ impl Policy {
             said => said.cloned(),
         };
         let by_profile = || {
-            let mut entries = self.profiled(subject.name, function).filter(|_| subject.standard);
-            entries.find_map(|(profile, entry)| Some((entry.says.get(&capability)?.clone(), Some(profile))))
+            let granted = self.granted_by_profiles(subject.name, function, capability).filter(|_| subject.standard);
+            granted.map(|(grant, profiles)| (grant, Some(profiles)))
         };
         if let Some(granted) = said.is_none().then(by_profile).flatten() {
             return granted;

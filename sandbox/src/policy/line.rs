@@ -32,7 +32,7 @@ pub(crate) struct Explain {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Profiles {
     /// Capabilities that one grants to it, each with the profile's name.
-    grants: BTreeMap<Capability, &'static str>,
+    grants: BTreeMap<Capability, String>,
     /// Capabilities that one grants to single functions or states of the module: a line for the whole module would take
     /// them away from these.
     singled_out: BTreeSet<Capability>,

@@ -7,7 +7,7 @@
 //! apply to other content, but its refusals (`false`) always apply.
 //!
 //! - `always.rs`     interfaces that every module has; `entry.rs` one entry of the configuration
-//! - `profile.rs`    blocks of grants that Brine ships
+//! - `profile.rs`    blocks of grants that Brine ships, or the owner wrote as files of the same kind
 //! - `decide.rs`     from imports, functions and configuration to [`ModuleGrants`]
 //! - `update.rs`     what an update asks for beyond the version before it
 //! - `refused.rs`    what is missing; `line.rs` the configuration line that would grant it
@@ -33,7 +33,7 @@ pub(crate) use brine_capabilities::{Capability, Grant};
 pub use decide::{Granted, ModuleGrants};
 pub use entry::{Entry, LimitChanges, Quorum, RecordWhen, Signer, Signers};
 pub(crate) use line::{Explain, Line};
-pub use profile::Profile;
+pub use profile::{Never, Profile, ProfileWords};
 pub use refused::Refused;
 
 use crate::ModuleName;
@@ -49,6 +49,8 @@ pub struct Policy {
     pub masters: BTreeMap<String, Rules>,
     /// Blocks of grants for standard modules that the owner took over.
     pub profiles: Vec<Profile>,
+    /// All profiles that there are, those with parameters without any.
+    pub known_profiles: Vec<Profile>,
     /// Standard modules that an installed module may replace.
     pub replace_standard: BTreeSet<ModuleName>,
     /// The keys that entries name, those in the owner's folder of keys, and revoked ones.
@@ -152,7 +154,7 @@ impl Policy {
             always::state_limits(&mut limits);
         }
         if standard {
-            for (_, entry) in self.profiled(module, Some(function)).rev() {
+            for entry in self.profiled(module, Some(function)).rev() {
                 entry.limits.apply(&mut limits);
             }
         }

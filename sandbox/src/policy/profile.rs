@@ -1,20 +1,153 @@
-//! Profiles: blocks of grants that Brine ships for its standard modules and the owner takes over by name.
+//! Profiles: blocks of grants for standard modules that Brine ships or the owner wrote, and the owner takes over by name.
 //!
 //! They come after all entries of the owner, and before what standard modules come with. A module of the same name that
-//! is not Brine's gets nothing of them.
+//! is not Brine's gets nothing of them. Several profiles add up: a function has what any of them grants to it.
 
+use brine_capabilities::{Access, Names, ProcessGrant};
 use brine_component::group;
 
-use super::{Capability, Entry, Policy, Rules};
+use super::{Capability, Entry, Grant, Policy, Rules};
 use crate::ModuleName;
 
 /// A block of grants.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Profile {
     /// Its name in the configuration.
-    pub name: &'static str,
+    pub name: String,
+    /// What is said of it.
+    pub words: ProfileWords,
     /// Its entries: of modules, of their states, and of single functions.
     pub rules: Rules,
+}
+
+/// What a profile says of itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ProfileWords {
+    /// What it opens: a sentence.
+    pub opens: String,
+    /// What it cannot be used for: a sentence.
+    pub cannot: String,
+    /// What of it was checked against its grants.
+    pub never: Vec<Never>,
+    /// The line of the configuration that takes it over.
+    pub line: String,
+    /// Where it comes from: Brine's package, or a file of the owner.
+    pub from: String,
+}
+
+/// What a profile's grants cannot be used for. A profile that says so of itself and grants more is an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Never {
+    /// Changing a file, a static grain, the schedule, or anything else of the minion.
+    Change,
+    /// Running a program that does more than look.
+    Run,
+    /// Running a program with arguments that are not listed.
+    RunAny,
+    /// Reaching a host of the network.
+    Reach,
+    /// Acting as another user, or making a file that runs as its owner.
+    Become,
+    /// Reading the pillar, settings that are not public, or files with passwords.
+    Secrets,
+    /// Sending events to the master, or values to its mine.
+    Send,
+    /// Calling functions or states of other modules.
+    Call,
+}
+
+/// Files with passwords and keys of the host, for [`Never::Secrets`].
+const SECRET: [&str; 6] = ["/etc/gshadow", "/etc/shadow", "/etc/ssh", "/etc/ssl/private", "/home", "/root"];
+
+impl Never {
+    /// All of them.
+    pub const ALL: [Self; 8] =
+        [Self::Change, Self::Run, Self::RunAny, Self::Reach, Self::Become, Self::Secrets, Self::Send, Self::Call];
+
+    /// The word for it in a profile's file.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Change => "change",
+            Self::Run => "run",
+            Self::RunAny => "run-any",
+            Self::Reach => "reach",
+            Self::Become => "become",
+            Self::Secrets => "secrets",
+            Self::Send => "send",
+            Self::Call => "call",
+        }
+    }
+
+    /// The words for it in a sentence.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Change => "change a file",
+            Self::Run => "run a program that does more than look",
+            Self::RunAny => "run a program in another way",
+            Self::Reach => "reach another host",
+            Self::Become => "act as another user",
+            Self::Secrets => "read passwords or the pillar",
+            Self::Send => "send an event",
+            Self::Call => "call another module",
+        }
+    }
+
+    /// Checks whether a grant can be used for it all the same. Whatever is not known to be harmless can.
+    #[must_use]
+    pub fn is_broken_by(self, capability: Capability, grant: &Grant) -> bool {
+        let reads = |path: &str| {
+            let within = |inner: &str, outer: &str| {
+                inner
+                    .strip_prefix(outer.trim_end_matches('/'))
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            };
+            SECRET.iter().any(|secret| within(secret, path) || within(path, secret))
+        };
+        match (self, grant) {
+            (_, Grant::No) => false,
+            (Self::Change, Grant::Changes(trees)) => trees.iter().any(|tree| tree.access != Access::Look),
+            (Self::Change, Grant::Directories(directories)) => directories.iter().any(|dir| dir.writable),
+            (Self::Change | Self::Run, Grant::Process(process)) => {
+                !process.programs.is_none()
+                    || !process.looks.is_empty()
+                    || process.lines.as_ref().is_some_and(|lines| !lines.is_empty())
+            }
+            // Reading alone: of the kernel's counters, of the master's files, of settings and of the pillar.
+            (Self::Change, _) => !matches!(
+                capability,
+                Capability::Kernel
+                    | Capability::Disks
+                    | Capability::Grains
+                    | Capability::Config
+                    | Capability::Pillar
+                    | Capability::Files
+                    | Capability::Network
+                    | Capability::Progress
+            ),
+            (Self::Run, _) => matches!(capability, Capability::Functions | Capability::States),
+            (Self::RunAny, Grant::Process(process)) => !process.programs.is_none(),
+            (Self::RunAny, _) => matches!(capability, Capability::Functions | Capability::States),
+            (Self::Reach, Grant::Network(rules)) => !rules.is_empty(),
+            (Self::Reach, _) => false,
+            (Self::Become, Grant::Process(process)) => !only_own_user(process),
+            (Self::Become, Grant::Changes(trees)) => trees.iter().any(|tree| tree.access == Access::ChangeSetId),
+            (Self::Become, _) => matches!(capability, Capability::Functions | Capability::States),
+            (Self::Secrets, Grant::Changes(trees)) => trees.iter().any(|tree| reads(&tree.path)),
+            (Self::Secrets, Grant::Directories(directories)) => directories.iter().any(|dir| reads(&dir.path)),
+            // A program reads what its user may read.
+            (Self::Secrets, Grant::Process(process)) => !process.programs.is_none(),
+            (Self::Secrets, Grant::Names(names)) if capability == Capability::Config => !names.is_none(),
+            (Self::Secrets, _) => matches!(capability, Capability::Pillar | Capability::Functions | Capability::States),
+            (Self::Send, _) => matches!(capability, Capability::Events | Capability::Mine),
+            (Self::Call, _) => matches!(capability, Capability::Functions | Capability::States),
+        }
+    }
+}
+
+fn only_own_user(process: &ProcessGrant) -> bool {
+    [&process.users, &process.groups].into_iter().all(Names::is_none)
 }
 
 impl Profile {
@@ -23,6 +156,20 @@ impl Profile {
     fn entries(&self, module: &ModuleName, function: Option<&str>) -> [Option<&Entry>; 3] {
         let of = |function: &str| self.rules.functions.get(&(module.clone(), function.to_owned()));
         [function.and_then(of), function.and_then(group).and_then(of), self.rules.modules.get(module)]
+    }
+
+    /// Returns what it grants of a capability to a function: what its most specific entry says.
+    pub(super) fn grants(&self, module: &ModuleName, function: Option<&str>, capability: Capability) -> Option<&Grant> {
+        self.entries(module, function).into_iter().flatten().find_map(|entry| entry.says.get(&capability))
+    }
+
+    /// Returns all that it grants, each with its place in the file.
+    pub fn all_grants(&self) -> impl Iterator<Item = (String, Capability, &Grant)> {
+        let modules = self.rules.modules.iter().map(|(module, entry)| (module.to_string(), entry));
+        let functions = self.rules.functions.iter().map(|((module, of), entry)| (format!("{module}.{of}"), entry));
+        modules.chain(functions).flat_map(|(place, entry)| {
+            entry.says.iter().map(move |(capability, grant)| (place.clone(), *capability, grant))
+        })
     }
 
     /// Returns its lines about a module, each as in the configuration: key and entry.
@@ -34,17 +181,38 @@ impl Profile {
 }
 
 impl Policy {
-    /// Returns the profiles' entries that apply to a function of a standard module, each with its profile's name, the
-    /// most specific first.
+    /// Returns the profiles' entries that apply to a function of a standard module, the most specific first.
     pub(super) fn profiled(
         &self,
         module: &ModuleName,
         function: Option<&str>,
-    ) -> impl DoubleEndedIterator<Item = (&'static str, &Entry)> {
-        let entries = self.profiles.iter().map(|profile| (profile.name, profile.entries(module, function)));
-        let entries: Vec<_> = entries.collect();
+    ) -> impl DoubleEndedIterator<Item = &Entry> {
+        let entries: Vec<_> = self.profiles.iter().map(|profile| profile.entries(module, function)).collect();
         // A more specific entry of any profile comes before a more general one of another.
-        (0..3).flat_map(move |level| entries.clone().into_iter().filter_map(move |(name, of)| Some((name, of[level]?))))
+        (0..3).flat_map(move |level| entries.clone().into_iter().filter_map(move |of| of[level]))
+    }
+
+    /// Returns what the profiles together grant of a capability to a function of a standard module, and their names.
+    pub(crate) fn granted_by_profiles(
+        &self,
+        module: &ModuleName,
+        function: Option<&str>,
+        capability: Capability,
+    ) -> Option<(Grant, String)> {
+        let mut sum: Option<(Grant, Vec<&str>)> = None;
+        for profile in &self.profiles {
+            let Some(grant) = profile.grants(module, function, capability) else { continue };
+            match &mut sum {
+                None => sum = Some((grant.clone(), vec![&profile.name])),
+                Some((all, names)) => {
+                    all.add(grant);
+                    if !names.contains(&profile.name.as_str()) {
+                        names.push(&profile.name);
+                    }
+                }
+            }
+        }
+        sum.map(|(grant, names)| (grant, names.join(" and ")))
     }
 
     /// Checks whether a profile has an entry of its own for a function, or for its group.
@@ -75,7 +243,7 @@ mod tests {
                            app.states.held: {process: [/bin/held]}, app.list: {process: [/bin/list]}}";
 
     fn with_profile(config: &str) -> Policy {
-        let profiles = vec![Profile { name: "p", rules: policy(PROFILE).general }];
+        let profiles = vec![Profile { name: "p".to_owned(), rules: policy(PROFILE).general, ..Profile::default() }];
         Policy { profiles, ..policy(config) }
     }
 

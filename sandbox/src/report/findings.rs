@@ -8,7 +8,7 @@ use brine_capabilities::{Directory, Names, ProcessGrant, is_glob};
 use brine_component::{BEACONS, STATES};
 
 use crate::kernel::directories::NOT_THERE;
-use crate::policy::{Capability, Entry, Grant, Policy, Rules};
+use crate::policy::{Capability, Entry, Grant, Never, Policy, Rules};
 use crate::settings::others_may_write;
 use crate::store::{Store, Table};
 
@@ -59,6 +59,10 @@ fn of_policy(policy: &Policy, table: &Table, accounts: &Accounts<'_>) -> Vec<Str
         of_rules(&format!("sandbox:masters:{master}:modules"), rules, table, accounts, &mut findings);
     }
     for profile in &policy.profiles {
+        let words = &profile.words.never;
+        if words.contains(&Never::Run) || words.contains(&Never::RunAny) {
+            continue;
+        }
         findings.push(format!(
             "sandbox:profiles: {} lets the master do what the minion's user may do, through the standard modules",
             profile.name

@@ -3,9 +3,11 @@
 
 mod diff;
 mod findings;
+mod profiles;
 mod provenance;
 mod summary;
 mod updates;
+mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -37,7 +39,7 @@ pub(crate) async fn answer(
         PolicyOp::Check => {
             let executors = executors.iter().map(|(pid, direct, walls)| executor(*pid, direct, walls)).collect();
             let last_syncs = updates::last_syncs(store.folder().path());
-            let profiles = texts(store.policy().profiles.iter().map(|profile| profile.name));
+            let profiles = texts(profiles::in_force(&store.policy()));
             let store = Arc::clone(store);
             // Reads from the disk.
             let findings = tokio::task::spawn_blocking(move || findings::of(&store)).await.unwrap_or_default();
@@ -112,13 +114,16 @@ fn add(to: &mut Value, more: Vec<(&str, Value)>) {
 }
 
 fn show(store: &Store, base: &Limits, name: &str) -> Value {
+    if let Some(profile) = name.strip_prefix("profile:") {
+        return profiles::show(&store.policy(), profile);
+    }
     let why = store.refused().get(name).map(refused);
     let held = store.held(name).map(|held| updates::held(&held));
     let Some(entry) = store.get(name) else {
         let left_out = store.all_left_out().get(name).map(refused);
         return match held.or(left_out).or(why) {
             Some(why) => map([("name", Value::from(name)), ("usable", Value::from(false)), ("left_out", why)]),
-            None => Value::Nil,
+            None => profiles::show(&store.policy(), name),
         };
     };
     let (module, policy) = (&entry.module, &*store.policy());
@@ -134,9 +139,11 @@ fn show(store: &Store, base: &Limits, name: &str) -> Value {
         ("origin", Value::from(module.origin.as_str())),
         ("signed_by", signers(policy, &entry.signers)),
         ("signed_at", entry.signed_time.map_or(Value::Nil, Value::from)),
+        ("words", texts(words::of(&entry))),
         ("asks", asks(&module.info.imports)),
         ("has", has(&entry)),
         ("from_profiles", from_profiles(policy, &entry)),
+        ("profiles", profiles::of_module(policy, &entry)),
         ("missing", texts(missing(policy, &entry))),
         ("limits", limits_value(&limits)),
         ("max_running", count(concurrency.max_running)),
@@ -254,6 +261,9 @@ fn value(capability: Capability, grants: &Grants) -> Value {
             ];
             let others = all.iter().filter(|(key, names)| *key == "programs" || !names.is_none());
             let mut said: Vec<_> = others.map(|(key, names)| (Value::from(*key), names_value(names))).collect();
+            if let Some(lines) = &process.lines {
+                said.push((Value::from("lines"), texts(lines.iter().map(ToString::to_string))));
+            }
             if !process.looks.is_empty() {
                 said.push((Value::from("looks"), texts(process.looks.iter().map(ToString::to_string))));
             }

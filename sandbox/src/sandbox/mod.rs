@@ -301,6 +301,12 @@ impl Sandbox {
         self.inner.store.table().keys().map(ToString::to_string).collect()
     }
 
+    /// Returns the function whose name is almost this one, `test.ping` for `test.pin`; none if several letters differ, or if a
+    /// module is named.
+    pub fn meant(&self, fun: &str) -> Option<String> {
+        crate::resolve::meant_by(&self.inner.store, fun)
+    }
+
     /// Returns one module's description.
     pub fn describe(&self, name: &str) -> Option<Arc<Module>> {
         self.inner.store.get(name).map(|entry| Arc::clone(&entry.module))

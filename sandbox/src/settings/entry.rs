@@ -145,11 +145,12 @@ fn process(path: &str, value: &Value) -> Result<ProcessGrant> {
                     "groups" => grant.groups = users(&path, value)?,
                     "env" => grant.env = names(&path, value, variable)?,
                     "cwd" => grant.cwd = names(&path, value, absolute)?,
+                    "lines" => grant.lines = Some(looks(&path, value)?),
                     "looks" => grant.looks = looks(&path, value)?,
                     "detach" => grant.detach = flag(&path, value)?,
                     "file_size" => grant.file_size = Some(size(&path, value, 0..=1 << 50)?),
                     _ => {
-                        let known = "programs, looks, users, groups, env, cwd, detach and file_size";
+                        let known = "programs, lines, looks, users, groups, env, cwd, detach and file_size";
                         return error(&path, format!("there is no such key; there are {known}"));
                     }
                 }
@@ -160,7 +161,7 @@ fn process(path: &str, value: &Value) -> Result<ProcessGrant> {
         _ => error(
             path,
             format!(
-                "any, a list of programs, a dict of programs, looks, users, groups, env, cwd, detach and file_size, or false is expected, not {value}"
+                "any, a list of programs, a dict of programs, lines, looks, users, groups, env, cwd, detach and file_size, or false is expected, not {value}"
             ),
         ),
     }

@@ -12,7 +12,7 @@ use super::{Result, Settings, keys};
 use crate::policy::Policy;
 
 impl Settings {
-    /// Reads the value of `sandbox` like [`Settings::read`]. Then reads the key files that it names (absolute, in
+    /// Reads the value of `sandbox` like [`Settings::read`]. Reads the owner's profiles before, and then the key files that it names (absolute, in
     /// `beside`, which is the configuration's folder, or in the owner's folder of keys) and the facts of this host that
     /// decisions need.
     ///
@@ -20,7 +20,12 @@ impl Settings {
     ///
     /// A setting or a key file is invalid, or other users may write it.
     pub fn load(value: &Value, beside: &Path) -> Result<Self> {
-        let mut settings = Self::read(value)?;
+        let entries = super::values::entries("sandbox", value)?;
+        let folder = entries.iter().find(|(key, _)| *key == "profiles_dir").map(|(_, value)| value);
+        let folder = folder.map(|value| super::values::text("sandbox:profiles_dir", value)).transpose()?;
+        let library = super::profiles::Library::load(beside, folder)?;
+        let mut settings = Self::read_with(value, &library)?;
+        settings.policy.known_profiles = library.all()?;
         let policy = &mut settings.policy;
         policy.host = Host::look(programs(policy).iter().map(String::as_str));
         policy.host.user = own_user();

@@ -4,7 +4,7 @@
 //! - `entry.rs`  rules for one module; `signers.rs` signatures; `limits.rs` limits of jobs and the compiler;
 //!   `values.rs` single values
 //! - `recordings.rs` what recordings of calls may take and must not show
-//! - `profiles/` blocks of grants that Brine ships
+//! - `profiles/` blocks of grants that Brine ships, or that the owner wrote as files of the same kind
 //! - `files.rs`  the part that reads from the host: symbolic links, write permissions; `keys.rs` key files
 
 mod entry;
@@ -54,6 +54,9 @@ pub struct Settings {
     /// `keys`: the owner's folder of keys, absolute or beside the configuration. None: `module_keys` there, if it
     /// exists.
     pub keys: Option<String>,
+    /// `profiles_dir`: the owner's folder of profiles, absolute or beside the configuration. None: `profiles.d` there, if it
+    /// exists.
+    pub profiles_dir: Option<String>,
     /// `max_running`
     pub max_running: usize,
     /// `max_waiting`
@@ -120,6 +123,7 @@ impl Default for Settings {
             limits: Limits::default(),
             policy: Policy::default(),
             keys: None,
+            profiles_dir: None,
             max_running: MIN_RUNNING.max(RUNNING_PER_CORE * cores),
             max_waiting: MAX_WAITING,
             max_queued: MAX_QUEUED,
@@ -182,6 +186,10 @@ impl Settings {
     ///
     /// A key is unknown or a value is invalid.
     pub fn read(value: &Value) -> Result<Self> {
+        Self::read_with(value, &profiles::Library::default())
+    }
+
+    fn read_with(value: &Value, library: &profiles::Library) -> Result<Self> {
         let mut settings = Self::default();
         for (key, value) in values::entries("sandbox", value)? {
             let path = format!("sandbox:{key}");
@@ -190,7 +198,8 @@ impl Settings {
                 "compile" => limits::compile(&path, value, &mut settings.compile)?,
                 "modules" => entry::modules(&path, value, &mut settings.policy.general)?,
                 "masters" => settings.masters(&path, value)?,
-                "profiles" => settings.policy.profiles = profiles::read(&path, value)?,
+                "profiles" => settings.policy.profiles = profiles::read(&path, value, library)?,
+                "profiles_dir" => settings.profiles_dir = Some(values::text(&path, value)?.to_owned()),
                 "replace_standard" => {
                     let names = values::list(&path, value, |path, text| values::name(path, text).map(drop))?;
                     settings.policy.replace_standard = names.iter().filter_map(|name| name.parse().ok()).collect();
@@ -211,7 +220,7 @@ impl Settings {
                 "total_memory" => settings.total_memory = values::size(&path, value, 64 << 20..=1 << 44)?,
                 _ => {
                     let known = "user, require_second_wall, executor_idle, max_running, max_waiting, max_queued, total_memory, \
-                                 limits, learn, tell_refusals, recordings, compile, modules, masters, profiles, replace_standard, keys and revoked";
+                                 limits, learn, tell_refusals, recordings, compile, modules, masters, profiles, profiles_dir, replace_standard, keys and revoked";
                     return error(&path, format!("there is no such setting; there are {known}"));
                 }
             }

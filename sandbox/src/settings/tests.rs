@@ -57,7 +57,7 @@ fn limits() {
     fails(
         "moduls: {}",
         "sandbox:moduls: there is no such setting; there are user, require_second_wall, executor_idle, max_running, max_waiting, max_queued, \
-         total_memory, limits, learn, tell_refusals, recordings, compile, modules, masters, profiles, replace_standard, keys and revoked",
+         total_memory, limits, learn, tell_refusals, recordings, compile, modules, masters, profiles, profiles_dir, replace_standard, keys and revoked",
     );
 }
 
@@ -106,7 +106,7 @@ fn what_an_entry_cannot_be() {
          functions, files, events, mine, progress, schedule, states, kernel, beacons, receipts, sha256, signed_by, downgrade, user, limits, max_running, max_queued and record",
     );
     bad("sha256: 12ab", "sha256: 64 hex digits are expected, in quotes if all of them are decimal");
-    let form = "any, a list of programs, a dict of programs, looks, users, groups, env, cwd, detach and file_size, or false is expected, not";
+    let form = "any, a list of programs, a dict of programs, lines, looks, users, groups, env, cwd, detach and file_size, or false is expected, not";
     bad("process: true", &format!("process: {form} true"));
     bad("process: ls", &format!("process: {form} \"ls\""));
     bad("process: [ls]", "process: \"ls\" is not an absolute path");
@@ -119,7 +119,7 @@ fn what_an_entry_cannot_be() {
     bad("process: [\"\"]", "process: it is empty");
     bad(
         "process: {program: any}",
-        "process:program: there is no such key; there are programs, looks, users, groups, env, cwd, detach and file_size",
+        "process:program: there is no such key; there are programs, lines, looks, users, groups, env, cwd, detach and file_size",
     );
     bad(
         "process: {env: [\"A-B\"]}",

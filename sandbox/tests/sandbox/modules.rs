@@ -29,7 +29,7 @@ async fn install_run_replace_and_start_again() {
     assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(2));
     assert_eq!(sandbox.names(), ["mine"]);
     let text = failure(&call(&sandbox, "mine.numbr").await).to_owned();
-    assert_eq!(text, "'mine.numbr' is not available. Functions of mine: number.");
+    assert_eq!(text, "'mine.numbr' is not available. Did you mean mine.number? Functions of mine: number.");
     let outcome = sandbox.run(Default::default(), "mine.number", vec![Value::from(1)], vec![]).await;
     let text = failure(&outcome);
     assert!(text.starts_with("Passed invalid arguments to mine.number: "), "{text}");

@@ -23,7 +23,7 @@ impl Guest for Module {
     fn show(name: Data) -> Result<Data, String> {
         let name = name.name("name")?;
         policy::show(&name)
-            .ok_or_else(|| format!("there is no module {name:?} on this minion: sandbox.list lists them"))
+            .ok_or_else(|| format!("there is no module or profile {name:?} on this minion: sandbox.list lists the modules"))
     }
 
     fn check() -> Data {

@@ -8,6 +8,7 @@ use brine_protocol::value::{self, Value};
 use super::args::{SaltArgs, incomplete};
 use crate::Failure;
 use crate::commandline::misuse;
+use crate::output::Outputter;
 
 /// A call.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,6 +50,11 @@ impl Call {
         let groups = split_arguments(rest, &args.args_separator, funs.len())?;
         let arg = groups.iter().map(|words| Value::Array(parse_input_but(words, &args.no_parse))).collect();
         Ok(Self { tgt, fun: value::list(funs), arg })
+    }
+
+    /// The outputter of its returns that name none, unless the operator names one.
+    pub(super) fn outputter(&self) -> &str {
+        Outputter::of_function(self.fun.as_str().unwrap_or_default())
     }
 
     /// Whether the call requests documentation, which is printed in another form.

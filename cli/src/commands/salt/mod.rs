@@ -167,7 +167,7 @@ impl Session<'_> {
             let group = value::map(all.iter().map(|ret| (ret.id.as_str(), ret.ret.clone())));
             let worst = all.iter().map(|ret| ret.retcode).max().unwrap_or(0);
             // The map of all returns requests no outputter, but one of the returns may.
-            let chosen = self.args.output.output.as_deref().unwrap_or_default();
+            let chosen = self.args.output.output.as_deref().unwrap_or_else(|| self.call.outputter());
             let out = all.iter().find_map(|ret| ret.out.as_deref().filter(|out| *out != "no_return"));
             self.printer.show(&group, out.unwrap_or(chosen), worst);
         }
@@ -206,7 +206,7 @@ impl Session<'_> {
             };
             if !grouped {
                 let row = value::map([(ret.id.as_str(), ret.ret.clone())]);
-                self.printer.show(&row, ret.out.as_deref().unwrap_or_default(), ret.retcode);
+                self.printer.show(&row, ret.out.as_deref().unwrap_or_else(|| self.call.outputter()), ret.retcode);
             }
             all.push(ret);
         }

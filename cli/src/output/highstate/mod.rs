@@ -18,6 +18,7 @@ use super::nested::strip_escapes;
 use super::{Style, pprint};
 pub use settings::{StateOutput, StateSettings};
 use state::{Changed, State};
+pub(super) use wrap::fill;
 
 /// Columns before each line of the changes.
 const CHANGES_INDENT: usize = 14;

@@ -1,7 +1,7 @@
 //! Python's `textwrap.fill` with one indent for every line.
 
 /// Fills `text` into lines of `width` columns that start with `indent` spaces.
-pub(super) fn fill(text: &str, width: usize, indent: usize) -> String {
+pub(in crate::output) fn fill(text: &str, width: usize, indent: usize) -> String {
     let room = width.saturating_sub(indent).max(1);
     let mut lines: Vec<String> = Vec::new();
     let mut line = String::new();

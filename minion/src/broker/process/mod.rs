@@ -96,7 +96,7 @@ impl Processes {
                 return self.run(caller, request).await;
             }
             ProcessOp::Which { name } => {
-                let programs = caller.grants.process.programs.clone();
+                let programs = caller.grants.process.all_programs();
                 self.looks.ask("looking for a program", move || program::which(&programs, &name)).await?
             }
             ProcessOp::Shell { path } => {

@@ -61,10 +61,9 @@ impl Request {
     pub(super) fn read(asked: ProcessRun, grants: &Grants) -> Result<Self, HostError> {
         within_bounds(&asked).map_err(HostError::Failed)?;
         let grant = &grants.process;
-        let mut argv = asked.argv.into_iter();
-        let program = argv.next().unwrap_or_default();
+        let program = asked.argv.first().cloned().unwrap_or_default();
         let denied = |why: String| Err(HostError::Denied(why));
-        if !grant.programs.has(&program) {
+        if !grant.programs.has(&program) && grant.line(&asked.argv) != Some(&program) {
             return denied(format!("the program {program:?} was not granted to this module"));
         }
         if let Some((name, _)) = asked.env.iter().find(|(name, _)| !(harmless(name) || grant.env.matches(name))) {
@@ -83,7 +82,7 @@ impl Request {
         };
         Ok(Self {
             program,
-            args: argv.map(OsString::from).collect(),
+            args: asked.argv.into_iter().skip(1).map(OsString::from).collect(),
             cwd: asked.cwd,
             cwd_within,
             env: asked.env,

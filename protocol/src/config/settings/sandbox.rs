@@ -9,8 +9,10 @@ settings! { AREA = "Sandbox (see docs/sandbox.md)";
     SANDBOX_MODULES: Value = mapping("sandbox:modules", minion("{}")).live();
     /// `modules` for the jobs of single masters, by the fingerprints of their keys.
     SANDBOX_MASTERS: Value = mapping("sandbox:masters", minion("{}")).live();
-    /// Blocks of grants of Brine for its standard modules that this host takes over: `states`.
+    /// Named blocks of grants for Brine's own modules that this host takes over: `observe`, `files`, `services`, `packages`, `states`, `salt` or the owner's.
     SANDBOX_PROFILES: Value = any("sandbox:profiles", minion("[]")).live();
+    /// Folder of the owner's profiles, one file `NAME.yaml` each; without it, `profiles.d` beside the configuration file.
+    SANDBOX_PROFILES_DIR: Value = any("sandbox:profiles_dir", minion(NONE)).live();
     /// Standard modules that an installed module may replace.
     SANDBOX_REPLACE_STANDARD: Value = any("sandbox:replace_standard", minion("[]")).live();
     /// Folder of the public keys that may sign modules; without it, `module_keys` beside the configuration file.

@@ -7,6 +7,7 @@ use crate::Capability;
 use crate::check::Refusal;
 use crate::forms::{Form, MAX_BULK, MAX_PATH, clean, is_user, is_variable, malformed, size, text, why_not_absolute};
 use crate::grants::{Grant, Grants};
+use crate::looks::Look;
 use crate::names::Names;
 use crate::programs::{ProcessGrant, Program, locate};
 
@@ -73,10 +74,39 @@ fn checked(granted: &Grants, mut run: ProcessRun) -> Result<ProcessRun, Refusal>
         wanted.name(may, |grant| &mut grant.groups, group, || format!("run programs as group {group}"));
     }
     wanted.granted()?;
+    // A program of which only some command lines are granted.
+    if !granted.process.programs.has(&run.argv[0]) {
+        match granted.process.line(&run.argv) {
+            Some(program) if only_the_words_count(&granted.process, &run) => program.clone_into(&mut run.argv[0]),
+            _ => return Err(with_line(&granted.process, &run)),
+        }
+    }
     if run.run_as.is_none() {
         run.run_as.clone_from(&granted.user);
     }
     Ok(run)
+}
+
+/// Refuses a command line that is not among the granted ones.
+fn with_line(granted: &ProcessGrant, run: &ProcessRun) -> Refusal {
+    let what =
+        format!("run {} in this way: only some command lines of {} are granted", super::shown(&run.argv), run.argv[0]);
+    // What a configuration line cannot name exactly, it does not name.
+    let exact = run.argv.iter().all(|word| {
+        !word.is_empty() && !word.starts_with('!') && !word.contains(|c: char| c.is_whitespace() || is_glob_char(c))
+    });
+    let line = Look::read(&run.argv.join(" ")).ok().filter(|_| exact && only_the_words_count(granted, run));
+    let lift = line.map(|line| {
+        let mut grant = granted.clone();
+        grant.lines.get_or_insert_default().push(line);
+        Box::new((Capability::Process, Grant::Process(grant)))
+    });
+    Refusal::NotGranted { what, lift }
+}
+
+/// Whether a character stands for others in a command line.
+const fn is_glob_char(c: char) -> bool {
+    matches!(c, '*' | '?')
 }
 
 /// Checks bounds and forms, which do not depend on grants.

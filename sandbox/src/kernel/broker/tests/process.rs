@@ -108,3 +108,51 @@ fn commands_have_a_form() {
     bad(|run| run.umask = Some(0o1000), "the umask is not one: 777 is the most");
     bad(|run| run.stdin = Some(data((16 << 20) + 1)), "the input: 16777217 bytes; the most is 16777216");
 }
+
+/// A program of which only command lines are granted runs in these ways, and in none that another word makes.
+#[test]
+fn command_lines_are_granted_whole() {
+    let grant =
+        "process: {lines: [\"/usr/bin/systemctl start nginx.service\"], looks: [\"/usr/bin/systemctl is-active *\"]}";
+    let who = caller(&policy(&format!("modules:\n  mine: {{{grant}}}\n")), "mine", "f", None);
+    let checked = |run: ProcessRun| match check(&who, process(run)) {
+        Ok(HostOp::Process(ProcessOp::Run(run))) => Ok(run.argv.join(" ")),
+        Ok(other) => panic!("{other:?}"),
+        Err(error) => Err(error.to_string()),
+    };
+    for (line, may) in [
+        ("/usr/bin/systemctl start nginx.service", true),
+        ("systemctl start nginx.service", true),
+        ("systemctl is-active cron", true),
+        ("systemctl start cron.service", false),
+        ("systemctl start nginx.service cron.service", false),
+        ("systemctl --host=example start nginx.service", false),
+        ("systemctl start", false),
+        ("systemctl", false),
+        ("/tmp/systemctl start nginx.service", false),
+        ("sh -c x", false),
+    ] {
+        let words: Vec<&str> = line.split(' ').collect();
+        let said = checked(run(&words));
+        assert_eq!(said.is_ok(), may, "{line}: {said:?}");
+        if let Ok(argv) = said {
+            assert!(argv.starts_with("/usr/bin/systemctl "), "{argv}");
+        }
+    }
+    // What decides beside the words: variables, input and the folder.
+    let line = || run(&["systemctl", "start", "nginx.service"]);
+    let env = vec![("SYSTEMD_PAGER".to_owned(), "/tmp/x".to_owned())];
+    assert!(checked(ProcessRun { env, ..line() }).is_err());
+    assert!(checked(ProcessRun { stdin: Some(b"x".to_vec().into()), ..line() }).is_err());
+    assert!(checked(ProcessRun { cwd: Some("/tmp".into()), ..line() }).is_err());
+    assert!(checked(ProcessRun { run_as: Some("postgres".into()), ..line() }).is_err());
+    // The line that would grant it, unless a word of it would stand for others.
+    let why = checked(run(&["systemctl", "stop", "nginx.service"])).unwrap_err();
+    assert!(why.contains("\"/usr/bin/systemctl stop nginx.service\"") && why.contains("looks: "), "{why}");
+    let why = checked(run(&["systemctl", "stop", "*"])).unwrap_err();
+    assert!(why.contains("only some command lines") && !why.contains("stop *\""), "{why}");
+    // Without `lines`, looks grant nothing.
+    let looks = "process: {looks: [\"/usr/bin/systemctl is-active *\"]}";
+    let who = caller(&policy(&format!("modules:\n  mine: {{{looks}}}\n")), "mine", "f", None);
+    assert!(check(&who, process(run(&["systemctl", "is-active", "cron"]))).is_err());
+}

@@ -1,0 +1,103 @@
+use brine_protocol::value::{Value, from_json};
+use serde_json::json;
+
+use super::*;
+use crate::output::{Outputter, Style};
+
+fn shown(fun: &str, value: serde_json::Value, color: bool) -> String {
+    let outputter = Outputter::by_name(Outputter::of_function(fun)).expect("an outputter");
+    let minions = Value::Map(vec![(Value::from("web1"), from_json(&value))]);
+    outputter.render(&minions, &Style { color, visible: color, ..Style::default() })
+}
+
+#[test]
+fn a_function_has_its_own_words() {
+    assert_eq!(Outputter::of_function("sandbox.list"), "sandbox.list");
+    assert_eq!(Outputter::of_function("test.ping"), "");
+    // Any other answer is shown as it is, an error too.
+    assert_eq!(shown("sandbox.list", json!("no"), false), "web1:\n    no");
+    assert_eq!(shown("sandbox.check", json!({"a": 1}), false), "web1:\n    ----------\n    a:\n        1");
+}
+
+#[test]
+fn the_list_is_a_table() {
+    let list = json!({
+        "cmd": {"version": "1.0.0", "origin": "standard", "signed_by": [], "missing": true, "usable": true},
+        "deploy": {"version": "2.0.0", "origin": "salt://_modules/deploy.wasm of base", "signed_by": ["ops.pub"], "missing": false,
+                   "usable": true, "held": true},
+        "test": {"version": "1.0.0", "origin": "standard", "signed_by": [], "missing": false, "usable": true},
+    });
+    let text = shown("sandbox.list", list.clone(), false);
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[0], "web1:");
+    assert!(lines[1].starts_with("    module  version  from") && lines[1].ends_with("state"), "{text}");
+    assert!(text.contains("update held: sandbox.diff") && text.contains("3 modules, 1 to look at."), "{text}");
+    assert!(lines.iter().all(|line| line.chars().count() <= 80), "{text}");
+    // Colour for what needs a look, and for nothing else.
+    let coloured = shown("sandbox.list", list, true);
+    let marked: Vec<&str> = coloured.lines().filter(|line| line.contains('\x1b')).collect();
+    assert!(!marked.is_empty() && marked[0].contains("deploy"), "{coloured}");
+    assert!(
+        coloured
+            .lines()
+            .filter(|line| line.contains("cmd") || line.contains("test "))
+            .all(|line| !line.contains('\x1b'))
+    );
+}
+
+#[test]
+fn a_module_says_what_it_wants() {
+    let show = json!({
+        "name": "cmd", "usable": true, "version": "1.0.0", "sha256": "ab".repeat(32), "origin": "standard", "signed_by": [],
+        "words": ["wants to run programs: may run /usr/bin/uptime; may not run anything else"],
+        "has": {"all": {}, "cmd.run": {}}, "from_profiles": {}, "profiles": {"observe": "It opens. It cannot."},
+        "missing": ["cmd: {files: []}"], "notes": [],
+    });
+    let text = shown("sandbox.show", show, false);
+    for expect in [
+        "cmd 1.0.0, of Brine's package.",
+        "- wants to run programs: may run /usr/bin/uptime; may not run anything else",
+        "By the profile observe: It opens. It cannot.",
+        "Other grants hold for cmd.run",
+        "    cmd: {files: []}",
+    ] {
+        assert!(text.contains(expect), "{text}");
+    }
+    let left_out = json!({"name": "x", "usable": false, "left_out": {"why": "it is broken", "lines": "a: 1\nb: 2"}});
+    let text = shown("sandbox.show", left_out, false);
+    assert!(
+        text.contains("x is not usable here.") && text.contains("it is broken") && text.contains("\n    b: 2"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_profile_is_two_sentences() {
+    let profile = json!({"name": "observe", "from": "Brine's package", "opens": "It opens.", "cannot": "It cannot.", "never": [],
+                         "in_force": false, "line": "profiles: [observe]", "grants": {}});
+    let text = shown("sandbox.show", profile, false);
+    assert!(text.contains("    It opens. It cannot.\n") && text.ends_with("    profiles: [observe]"), "{text}");
+}
+
+#[test]
+fn the_check_and_a_held_update_are_paragraphs() {
+    let check = json!({
+        "executors": [{"pid": 7, "reaches": {"filesystem": {"/srv": "ro"}, "network": [], "user": null},
+                       "walls": {"uid": 1, "seccomp": true, "landlock": false}, "lacking": ["landlock"], "notes": []}],
+        "findings": ["there is no program /x"], "profiles": ["observe"],
+        "last_syncs": {"base": {"at": "2026-11-27 00:00:00", "age_s": 5, "master": "ab"}},
+    });
+    let text = shown("sandbox.check", check, true);
+    assert!(text.contains("/srv (ro)") && text.contains("Profiles in force: observe."), "{text}");
+    assert!(text.contains("\x1b[0;1;33m- there is no program /x"), "{text}");
+    let version = json!({"version": "2.0.0", "sha256": "cd".repeat(32), "size": 1, "origin": "x", "signed_by": [], "signed": null});
+    let diff = json!({
+        "name": "deploy", "why": "it asks for more", "in_use": null, "held": version,
+        "functions": {"added": ["deploy.x()"], "removed": [], "changed": []},
+        "permissions": {"added": {"brine:host/process": "run programs"}, "removed": {}},
+        "lines": "deploy: {process: []}", "approve": "salt-call --local sandbox.approve deploy cdcd",
+    });
+    let text = shown("sandbox.diff", diff, false);
+    assert!(text.contains("- run programs (brine:host/process)") && text.contains("New functions:"), "{text}");
+    assert!(text.ends_with("    salt-call --local sandbox.approve deploy cdcd"), "{text}");
+}
