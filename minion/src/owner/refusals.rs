@@ -250,7 +250,6 @@ pub(super) fn time(seconds: u64) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use brine_protocol::value::ValueExt as _;
     use brine_sandbox::JobContext;
 
     fn job(function: &str, jid: &str, master: Option<&str>) -> JobContext {
