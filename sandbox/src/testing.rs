@@ -44,6 +44,7 @@ pub(crate) fn caller(policy: &Policy, module: &str, function: &str, master: Opti
         function: format!("{module}.{function}"),
         minion_id: "web1".into(),
         master: master.map(str::to_owned),
+        typed: master.is_none(),
         ..JobContext::default()
     };
     let wall = std::time::Duration::from_secs(1);

@@ -51,7 +51,9 @@ fn what_was_refused_is_granted_by_its_line_and_taken_back() {
     let granted = own(&minion, &["sandbox.grant", line]);
     let path = text(&granted["file"]);
     let content = std::fs::read_to_string(path).expect("the owner's file");
-    assert!(content.contains("# what this host permits") && content.contains("# nothing but grains"), "{content}");
+    for comment in ["# what this host permits", "# nothing but grains", "# for cmd.run"] {
+        assert!(content.contains(comment), "{comment}: {content}");
+    }
     assert!(text(&granted["diff"]).contains("/id]"), "{granted} {}", file.display());
     let again = minion.salt_call(&["--local", "sandbox.grant", line]);
     assert!(again.code != 0 && again.stderr.contains("says this already"), "{again:?}");
@@ -66,6 +68,65 @@ fn what_was_refused_is_granted_by_its_line_and_taken_back() {
     });
     let content = std::fs::read_to_string(path).expect("the owner's file");
     assert!(content.contains("cmd: {grains: true}") && content.contains("# what this host permits"), "{content}");
+}
+
+/// Nobody types what a schedule starts, though the owner wrote it, nor what a state calls.
+#[test]
+fn neither_a_schedule_nor_a_state_grants() {
+    let line = "cmd: {process: [/bin/sh]}";
+    let conf = format!(
+        "schedule: {{widen: {{function: sandbox.grant, args: ['{line}'], seconds: 1, return_job: false}}}}\n\
+         sandbox: {{modules: {{state: {{functions: any}}}}}}\n"
+    );
+    let master = Master::start("");
+    let minion = master.minion_kind(Kind::Brine, "web1", &conf);
+    let refused = |of: &str| {
+        let all = own(&minion, &["sandbox.refusals"]);
+        all.as_array()?.iter().find(|one| one["function"] == of).cloned()
+    };
+    let scheduled = wait_for("the job of the schedule", || refused("sandbox.grant"));
+    assert!(text(&scheduled["what"]).contains("changed on the host itself"), "{scheduled}");
+    assert_eq!((scheduled["master"].is_null(), scheduled["line"].is_null()), (true, true), "{scheduled}");
+
+    let state = format!("sandbox.grant=[{{line: \"{line}\"}}]");
+    let ran = minion.salt_call(&["--local", "--out=json", "state.single", "module.run", "name=x", &state]);
+    assert!(ran.stdout.contains("changed on the host itself"), "{ran:?}");
+    let files = ["conf/minion", "conf/minion.d/sandbox.conf"].map(|path| std::fs::read_to_string(minion.path(path)));
+    assert!(files.iter().flatten().all(|text| !text.contains("cmd: ")), "{files:?}");
+}
+
+/// A file that a job looks at and then changes is two refusals; what is suggested names that file alone.
+#[test]
+fn a_file_is_granted_and_not_its_folder() {
+    let out = tempfile::tempdir().expect("a temporary folder");
+    let (file, beside) = (out.path().join("motd"), out.path().join("other"));
+    for path in [&file, &beside] {
+        std::fs::write(path, "old\n").expect("our own folder");
+    }
+    let master = Master::start("");
+    let minion =
+        master.minion_kind(Kind::Brine, "web1", "sandbox:\n  modules:\n    file:\n      grains: true   # here\n");
+    let append = |path: &std::path::Path| {
+        let path = path.display().to_string();
+        minion.salt_call(&["--local", "--out=json", "file.append", &path, "args=new"])
+    };
+    let mut lines = Vec::new();
+    while append(&file).code != 0 {
+        let suggested = own(&minion, &["sandbox.suggest", "module=file"]);
+        let line = text(&suggested[0]["line"]).to_owned();
+        assert!(lines.len() < 4 && !lines.contains(&line), "{line} was granted: {lines:?} {:?}", append(&file));
+        own(&minion, &["sandbox.grant", &line]);
+        lines.push(line);
+    }
+    assert!(!lines.is_empty() && lines.iter().all(|line| line.contains("motd: r")), "{lines:?}");
+    assert_eq!(std::fs::read_to_string(&file).expect("granted"), "old\nnew\n");
+    assert!(append(&beside).code != 0, "the folder was granted: {lines:?}");
+    assert_eq!(std::fs::read_to_string(&beside).expect("our own"), "old\n");
+    // What was read in vain by the executor is listed too.
+    let vain = minion.salt_call(&["--local", "file.read", "/etc/hostname"]);
+    assert!(vain.code != 0, "{vain:?}");
+    let all = own(&minion, &["sandbox.suggest", "module=file"]);
+    assert!(text(&all[0]["line"]).contains("/etc/hostname: ro"), "{all}");
 }
 
 #[test]

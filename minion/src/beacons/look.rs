@@ -133,6 +133,7 @@ impl Beacons {
             state: None,
             run: None,
             record: false,
+            typed: false,
         };
         let mut kwargs = Vec::new();
         for param in &function.params {

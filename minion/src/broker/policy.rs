@@ -11,16 +11,19 @@ use crate::owner::suggest;
 
 impl Perform<PolicyOp> for MinionBroker {
     async fn perform(&self, caller: &Caller, op: PolicyOp) -> Result<Value, HostError> {
+        let master = caller.job.master.clone();
         match op {
-            PolicyOp::Refusals => self.of_disk(|this| Ok(this.refusals.list())).await,
+            PolicyOp::Refusals => self.of_disk(move |this| Ok(this.refusals.list(master.as_deref()))).await,
             PolicyOp::Suggest { since_s, module } => {
-                self.of_disk(move |this| Ok(suggest::lines(&this.refusals, since_s, module.as_deref()))).await
+                let lines =
+                    move |this: &OfDisk| suggest::lines(&this.refusals, master.as_deref(), since_s, module.as_deref());
+                self.of_disk(move |this| Ok(lines(this))).await
             }
             PolicyOp::Grant { line } => self.change(caller, Deed::Grant, line).await,
             PolicyOp::Revoke { line } => self.change(caller, Deed::Revoke, line).await,
             PolicyOp::Check => {
                 let mut answer = self.report(caller, op).await?;
-                let counts = self.of_disk(|this| Ok(this.refusals.counts())).await?;
+                let counts = self.of_disk(move |this| Ok(this.refusals.counts(master.as_deref()))).await?;
                 if let Some(Value::Array(findings)) = answer.get_mut("findings") {
                     findings.extend(self.grains.troubles().into_iter().map(Value::from));
                 }

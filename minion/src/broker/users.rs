@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use brine_protocol::value::{Value, list};
-use brine_sandbox::{Caller, DirectoriesOp, HostError, UsersOp};
+use brine_sandbox::{Broker as _, Caller, DirectoriesOp, HostError, RefusedCall, UsersOp};
 use nix::unistd::{Gid, Group, Uid, User};
 
 use super::slow::Slow;
@@ -35,7 +35,10 @@ impl Perform<UsersOp> for MinionBroker {
 
 impl Perform<DirectoriesOp> for MinionBroker {
     async fn perform(&self, caller: &Caller, op: DirectoriesOp) -> Result<Value, HostError> {
-        let DirectoriesOp::Line { path } = op;
+        let DirectoriesOp::Line { path, wanted } = op;
+        let what = format!("read {wanted}");
+        let line = || caller.reading_line(&wanted);
+        self.refused(&RefusedCall { job: &caller.job, module: caller.module.as_str(), what: &what, line: &line });
         Ok(Value::from(caller.directory_line(&path, false)))
     }
 }

@@ -216,13 +216,15 @@ impl Jobs {
             () = end.clone().ordered() => Err(KILLED_BEFORE),
             turn = self.admission.turn(&job, self.is_short(&job)) => turn.map_err(|_closed| ENDED_BEFORE),
         };
+        // What the minion starts by itself nobody types, whoever configured it.
+        let by = (rules.master.as_deref(), matches!(rules.delivery, Delivery::Caller { .. }));
         let outcomes = match turn {
             // After a fault of the minion itself, the master still gets a return.
             Ok(_turn) if rules.blackout && blackout::refuses(&job, &self.pillar.now(), &self.grains.now()) => {
                 blackout::refused(&job, self.opts.jobs.multifunc_ordered)
             }
             Ok(_turn) => {
-                let ran = AssertUnwindSafe(self.runner.run(&job, rules.master.as_deref(), &end)).catch_unwind().await;
+                let ran = AssertUnwindSafe(self.runner.run(&job, by, &end)).catch_unwind().await;
                 ran.unwrap_or_else(|_| {
                     error!(jid = %job.jid, "the minion failed on this job");
                     self.refused(&job, FAILED)

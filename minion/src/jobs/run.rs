@@ -44,19 +44,21 @@ struct Origin<'a> {
     ends: Option<(Duration, Instant)>,
     /// Whether the job asks for recordings of its calls.
     record: bool,
+    /// Whether it was typed on this host.
+    typed: bool,
     /// The order to end.
     end: &'a End,
 }
 
 impl JobRunner {
     /// Runs the functions of a job, one after the other. Whatever goes wrong is an outcome.
-    pub(super) async fn run(&self, job: &JobLoad, master: Option<&str>, end: &End) -> Outcomes {
+    pub(super) async fn run(&self, job: &JobLoad, (master, typed): (Option<&str>, bool), end: &End) -> Outcomes {
         let (own, record) = match own_timeout::parse(&job.raw).and_then(|own| Ok((own, record::parse(&job.raw)?))) {
             Ok(own) => own,
             Err(why) => return Outcomes::refused(job, self.multifunc_ordered, &why),
         };
         let ends = own.map(|own| (own, Instant::now() + own));
-        let from = Origin { jid: job.jid.as_str(), user: &job.user, master, ends, record, end };
+        let from = Origin { jid: job.jid.as_str(), user: &job.user, master, ends, record, typed, end };
         if job.calls.len() > MAX_FUNCTIONS {
             let why = format!("A job may have at most {MAX_FUNCTIONS} functions, this one has {}.", job.calls.len());
             return Outcomes { multi: false, ordered: false, each: vec![Called::new(&job.fun(), failed(&why))] };
@@ -117,6 +119,7 @@ impl JobRunner {
             state: None,
             run: None,
             record: from.record,
+            typed: from.typed,
         };
         let mut run = self.functions.run(context, &call.fun, args, kwargs);
         let mut outcome = tokio::select! {

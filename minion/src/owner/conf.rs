@@ -5,7 +5,8 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 
-use brine_protocol::config::yaml;
+use brine_patterns::Glob;
+use brine_protocol::config::{SCHEDULE_FILE, settings, yaml};
 use brine_protocol::value::{Value, ValueExt, map};
 use brine_sandbox::Settings;
 
@@ -14,7 +15,7 @@ use super::value::{add, at, put, same, take};
 use super::{edit, risk};
 use crate::config::MinionOpts;
 
-/// The file that is made where no file has a section `sandbox`.
+/// The file that is made where no file has a section `sandbox`, among those that are included.
 const OWN_FILE: &str = "sandbox.conf";
 const SECTION: &str = "sandbox";
 
@@ -34,7 +35,7 @@ pub(crate) enum Deed {
 /// One line: nothing was changed.
 pub(crate) fn carry_out(opts: &MinionOpts, deed: Deed, text: &str, test: bool) -> Result<Value, String> {
     let line = OwnersLine::parse(text)?;
-    let file = File::find(&opts.conf_dir)?;
+    let file = File::find(opts)?;
     let by_hand = |why: &str| {
         let path = file.path.display();
         format!("{why}; nothing was changed: write it into {path} by hand, below sandbox: modules:  {text}")
@@ -73,7 +74,7 @@ pub(crate) fn carry_out(opts: &MinionOpts, deed: Deed, text: &str, test: bool) -
     }
     Settings::load(&whole, &opts.conf_dir).map_err(|why| format!("{why}; nothing was changed"))?;
     let edited = match &new {
-        Some(new) => edit::set(&file.text, &line.path, new),
+        Some(new) => edit::change(&file.text, &line.path, present.as_ref(), new),
         None => edit::remove(&file.text, &line.path),
     };
     let style = "the file is not in the style that this can change";
@@ -117,14 +118,32 @@ struct File {
 
 impl File {
     /// Finds the file: an included one takes the place of the main one, as when the configuration is read.
-    fn find(conf_dir: &Path) -> Result<Self, String> {
-        let included = conf_dir.join("minion.d");
+    fn find(opts: &MinionOpts) -> Result<Self, String> {
+        let file = Self::find_own(opts)?;
+        let said = file.value.get(SECTION).unwrap_or(&Value::Nil);
+        if file.is_all && (said.truthy() || opts.sandbox.truthy()) && !same(said, &opts.sandbox) {
+            return Err(format!(
+                "{} is not all that the configuration says of sandbox, so the line has to be written by hand",
+                file.path.display()
+            ));
+        }
+        Ok(file)
+    }
+
+    fn find_own(opts: &MinionOpts) -> Result<Self, String> {
+        let pattern = opts.config.get(settings::DEFAULT_INCLUDE).map_err(|error| error.to_string())?;
+        let (folder, names) = pattern.rsplit_once('/').unwrap_or(("", &pattern));
+        let glob = Glob::new(names);
+        if folder.contains(['*', '?', '[']) || !glob.matches(OWN_FILE) {
+            return Err(format!("default_include is {pattern}, so the line has to be written by hand"));
+        }
+        let is_read = |path: &PathBuf| {
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            glob.matches(name) && !name.starts_with('.') && name != SCHEDULE_FILE
+        };
+        let included = opts.conf_dir.join(folder);
         let mut paths: Vec<PathBuf> = match fs::read_dir(&included) {
-            Ok(items) => items
-                .flatten()
-                .map(|item| item.path())
-                .filter(|path| path.extension().is_some_and(|it| it == "conf"))
-                .collect(),
+            Ok(items) => items.flatten().map(|item| item.path()).filter(is_read).collect(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(format!("{}: {error}", included.display())),
         };
@@ -152,7 +171,7 @@ impl File {
         if let Some(file) = found.pop() {
             return Ok(file);
         }
-        let main = conf_dir.join("minion");
+        let main = opts.conf_dir.join("minion");
         let (text, value) = read(&main)?;
         if value.get(SECTION).is_some() {
             return Ok(Self { path: main, text, value, is_all: true });

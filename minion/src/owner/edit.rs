@@ -4,14 +4,82 @@
 //! another style is refused and never damaged.
 
 use super::value::flow;
-use brine_protocol::value::Value;
+use brine_protocol::value::{Value, ValueExt as _};
 use brine_sandbox::yaml_text;
 
 /// Columns by which a level is indented where the file does not show its own.
 const STEP: usize = 2;
 
+/// The text with the value at this path changed, and as few lines as can be. None if it cannot be placed.
+pub(super) fn change(text: &str, path: &[String], old: Option<&Value>, new: &Value) -> Option<String> {
+    let inner = match (old, new) {
+        (Some(Value::Map(old)), Value::Map(new)) => each(text, path, old, new),
+        (Some(Value::Array(old)), Value::Array(new)) => items(text, path, old, new),
+        _ => None,
+    };
+    inner.or_else(|| set(text, path, new))
+}
+
+/// Changes the entries of a map in block style, one by one.
+fn each(text: &str, path: &[String], old: &[(Value, Value)], new: &[(Value, Value)]) -> Option<String> {
+    let at = |key: &Value| Some([path, &[key.text()?.to_owned()]].concat());
+    let of = |all: &[(Value, Value)], key: &Value| all.iter().position(|(known, _)| known == key);
+    let (lines, key, block) = find(text, path)?;
+    let within = block.within(&lines, key)?;
+    within.at_indent(&lines).next()?;
+    let mut text = text.to_owned();
+    for (key, value) in new {
+        let before = of(old, key).map(|at| &old[at].1);
+        if before != Some(value) {
+            text = change(&text, &at(key)?, before, value)?;
+        }
+    }
+    for (key, _) in old.iter().filter(|(key, _)| of(new, key).is_none()) {
+        text = remove(&text, &at(key)?)?;
+    }
+    Some(text)
+}
+
+/// Adds and takes away lines of a list in block style.
+fn items(text: &str, path: &[String], old: &[Value], new: &[Value]) -> Option<String> {
+    let (mut lines, key, block) = find(text, path)?;
+    if !key_of(&lines[key]).is_some_and(|(_, rest)| rest.is_empty() || rest.starts_with('#')) {
+        return None;
+    }
+    let end = block.end_of(&lines, key);
+    let places: Vec<usize> = (key + 1..end).filter(|at| is_content(&lines[*at])).collect();
+    let column = indent(&lines[*places.first()?]);
+    let item = |line: &str| {
+        let item = line[column.min(indent(line))..].strip_prefix("- ").filter(|_| indent(line) == column)?;
+        brine_protocol::config::yaml::load(item).ok()
+    };
+    let said: Option<Vec<Value>> = places.iter().map(|at| item(&lines[*at])).collect();
+    if said.as_deref() != Some(old) {
+        return None;
+    }
+    let more = new.iter().filter(|item| !old.contains(item));
+    let more: Vec<String> = more.map(|item| format!("{}- {}", " ".repeat(column), flow(item))).collect();
+    lines.splice(end..end, more);
+    for (at, _) in places.iter().zip(old).rev().filter(|(_, item)| !new.contains(item)) {
+        lines.remove(*at);
+    }
+    Some(joined(&lines))
+}
+
+/// The lines, the line of the last key of a path, and the map that it is in.
+fn find(text: &str, path: &[String]) -> Option<(Vec<String>, usize, Block)> {
+    let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    let mut block = Block::root(&lines);
+    let (last, way) = path.split_last()?;
+    for key in way {
+        block = block.within(&lines, block.find(&lines, key)?)?;
+    }
+    let at = block.find(&lines, last)?;
+    Some((lines, at, block))
+}
+
 /// The text with the entry at this path set to a value, on one line. None if it cannot be placed.
-pub(super) fn set(text: &str, path: &[String], value: &Value) -> Option<String> {
+fn set(text: &str, path: &[String], value: &Value) -> Option<String> {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     let mut block = Block::root(&lines);
     for (nth, key) in path.iter().enumerate() {
@@ -19,8 +87,16 @@ pub(super) fn set(text: &str, path: &[String], value: &Value) -> Option<String> 
         match block.find(&lines, key) {
             Some(at) if last => {
                 let end = block.end_of(&lines, at);
-                let kept: Vec<String> = lines[at..end].iter().filter(|line| is_comment(line)).cloned().collect();
-                let entry = format!("{}{}: {}", " ".repeat(block.indent), yaml_text(key), flow(value));
+                let mut entry = format!("{}{}: {}", " ".repeat(block.indent), yaml_text(key), flow(value));
+                let mut kept = Vec::new();
+                for (nth, line) in lines[at..end].iter().enumerate() {
+                    match comment_of(line) {
+                        Some(comment) if nth == 0 => entry.push_str(&format!("   {comment}")),
+                        Some(_) if is_comment(line) => kept.push(line.clone()),
+                        Some(comment) => kept.push(format!("{}{comment}", " ".repeat(indent(line)))),
+                        None => {}
+                    }
+                }
                 lines.splice(at..end, kept.into_iter().chain([entry]));
                 return Some(joined(&lines));
             }
@@ -95,12 +171,15 @@ impl Block {
     }
 
     fn at_indent(&self, lines: &[String]) -> impl Iterator<Item = usize> {
-        (self.start..self.end).filter(|at| is_content(&lines[*at]) && indent(&lines[*at]) == self.indent)
+        let here = |at: &usize| indent(&lines[*at]) == self.indent && !is_item(&lines[*at]);
+        (self.start..self.end).filter(move |at| is_content(&lines[*at]) && here(at))
     }
 
     /// The line after the entry that begins at this line.
     fn end_of(&self, lines: &[String], at: usize) -> usize {
-        let next = (at + 1..self.end).find(|next| is_content(&lines[*next]) && indent(&lines[*next]) <= self.indent);
+        // Items of a list may be no deeper than its key.
+        let next = |line: &String| is_content(line) && indent(line) <= self.indent && !is_item(line);
+        let next = (at + 1..self.end).find(|at| next(&lines[*at]));
         let end = next.unwrap_or(self.end);
         // Comments and blank lines before the next entry are about that.
         (at..end).rev().find(|last| is_content(&lines[*last])).map_or(at + 1, |last| last + 1)
@@ -125,6 +204,30 @@ fn indent(line: &str) -> usize {
 
 fn is_comment(line: &str) -> bool {
     line.trim_start().starts_with('#')
+}
+
+fn is_item(line: &str) -> bool {
+    line.trim_start().starts_with("- ")
+}
+
+/// The comment at the end of a line, or the line if it is one.
+fn comment_of(line: &str) -> Option<&str> {
+    let (mut quote, mut escaped, mut before) = (None, false, ' ');
+    for (at, c) in line.char_indices() {
+        match quote {
+            Some('"') if escaped => escaped = false,
+            Some('"') if c == '\\' => escaped = true,
+            Some(open) if c == open => quote = None,
+            Some(_) => {}
+            None if c == '#' && before.is_whitespace() => return Some(&line[at..]),
+            None if matches!(c, '"' | '\'') && (before.is_whitespace() || matches!(before, '[' | '{' | ',')) => {
+                quote = Some(c);
+            }
+            None => {}
+        }
+        before = c;
+    }
+    None
 }
 
 fn is_content(line: &str) -> bool {
@@ -184,7 +287,7 @@ user: root
                 "sandbox/modules/cmd",
                 FILE.replace(
                     "    cmd:\n      process:   # only this\n        - /usr/bin/uptime\n",
-                    "    cmd: {process: [/a]}\n",
+                    "      # only this\n    cmd: {process: [/a]}\n",
                 ),
             ),
             ("sandbox/modules/new", FILE.replace("{grains: true}\n", "{grains: true}\n    new: {process: [/a]}\n")),
@@ -217,6 +320,48 @@ user: root
             Some("x: 1\n    # why\n")
         );
         assert_eq!(remove(FILE, &path("sandbox/nothing")), None);
+    }
+
+    /// Changes the value at a path, and checks that it is read as what was meant.
+    fn changed(text: &str, at: &str, new: &str) -> String {
+        let (old, new) = (yaml::load(text).unwrap(), yaml::load(new).unwrap());
+        let path = path(at);
+        let text = change(text, &path, super::super::value::at(&old, &path), &new).unwrap();
+        let mut expect = old;
+        super::super::value::put(&mut expect, &path, Some(new)).unwrap();
+        assert!(super::super::value::same(&yaml::load(&text).unwrap(), &expect), "{text}");
+        text
+    }
+
+    #[test]
+    fn as_few_lines_as_can_be_are_changed() {
+        for (from, new, to) in [
+            // A list keeps its style and its comments.
+            (
+                "a:\n  m:\n    process:   # p\n      - /x   # first\n      # before\n      - /y\n\n    grains: true\n",
+                "{process: [/x, /y, /z], grains: true}",
+                "a:\n  m:\n    process:   # p\n      - /x   # first\n      # before\n      - /y\n      - /z\n\n    grains: true\n",
+            ),
+            ("a:\n  m:\n    process:\n    - /x\n    - /y\n", "{process: [/y]}", "a:\n  m:\n    process:\n    - /y\n"),
+            ("a:\n  m:\n    process: [/x]   # p\n", "{process: [/x, /y]}", "a:\n  m:\n    process: [/x, /y]   # p\n"),
+            (
+                "a:\n  m: {process: [\"/x # y\"]}   # it's\n",
+                "{process: [\"/x # y\", /y]}",
+                "a:\n  m: {process: [\"/x # y\", /y]}   # it's\n",
+            ),
+            (
+                "a:\n  m:\n    # c\n    changes:\n      /etc/x: ro   # look\n",
+                "{changes: {/etc/x: rw, /etc/y: ro}, grains: true}",
+                "a:\n  m:\n    # c\n    changes:\n      /etc/x: rw   # look\n      /etc/y: ro\n    grains: true\n",
+            ),
+            (
+                "a:\n  m:\n    grains: true\n    process:\n      - /x\n",
+                "{grains: true}",
+                "a:\n  m:\n    grains: true\n",
+            ),
+        ] {
+            assert_eq!(changed(from, "a/m", new), to);
+        }
     }
 
     #[test]

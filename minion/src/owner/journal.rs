@@ -1,16 +1,28 @@
-//! The file of refusals: lines of JSON that the minion and each `salt-call` append. Lines about the same are added up when they are read.
+//! The file of refusals: lines of JSON that the minion and each `salt-call` append. Lines about the same are added up when they are read,
+//! and when the file gets large.
 
 use std::collections::HashMap;
-use std::fs;
+use std::collections::hash_map;
+use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
+use brine_protocol::files::write_atomic;
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-/// Bytes at which the file is set aside, and the one that was set aside before is removed.
+/// Bytes at which what is in the file is added to the sum of what was before, and the file begins again.
 const FILE_MAX: u64 = 4 << 20;
+/// Bytes of that sum.
+const SUM_MAX: usize = 3 << 20;
 /// Bytes of one line.
 const LINE_MAX: usize = 32 << 10;
+/// How long another program may have the file: it adds it up.
+const PATIENCE: Duration = Duration::from_secs(5);
+const TICK: Duration = Duration::from_millis(2);
+const MODE: u32 = 0o600;
 
 /// What was refused, and how often.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,9 +51,6 @@ impl Entry {
 
     /// Adds another of the same, of which `most` jobs are kept.
     pub(super) fn join(&mut self, other: &Self, most: usize) {
-        if other.last >= self.last {
-            self.line.clone_from(&other.line);
-        }
         self.first = self.first.min(other.first);
         self.times = self.times.saturating_add(other.times);
         let (newer, older) =
@@ -65,44 +74,158 @@ impl Journal {
         Self { path: cachedir.join("refusals.jsonl") }
     }
 
+    /// The sum of what was before.
     fn before(&self) -> PathBuf {
         self.path.with_extension("jsonl.1")
     }
 
     /// Appends these. Other programs may append at the same time.
-    pub(super) fn append(&self, entries: &[Entry]) -> io::Result<()> {
-        let mut lines = Vec::new();
-        for entry in entries {
-            let line = serde_json::to_vec(entry)?;
-            if line.len() < LINE_MAX {
-                lines.extend_from_slice(&line);
-                lines.push(b'\n');
-            }
-        }
-        let mut file = brine_files::append_own(&self.path, 0o600)?;
+    pub(super) fn append(&self, entries: &[Entry], most_jids: usize) -> io::Result<()> {
+        let mut file = self.locked()?;
         if file.metadata()?.len() > FILE_MAX {
-            fs::rename(&self.path, self.before())?;
-            file = brine_files::append_own(&self.path, 0o600)?;
+            // A crash between these two counts what is in both twice, and loses nothing.
+            write_atomic(&self.before(), &sum(&self.entries(most_jids)), MODE)?;
+            file.set_len(0)?;
         }
-        // One write, so that lines of two programs do not mix.
+        // What was cut off in a crash ends here.
+        let mut lines = vec![b'\n'];
+        entries.iter().for_each(|entry| add_line(&mut lines, entry));
         file.write_all(&lines)
     }
 
     /// All that is kept, the last first, of each with at most so many jobs. What is no entry is left out.
     pub(super) fn read(&self, most_jids: usize) -> Vec<Entry> {
+        // Without the lock the counts may be wrong, and all entries are there.
+        let _lock = self.locked();
+        self.entries(most_jids)
+    }
+
+    fn entries(&self, most_jids: usize) -> Vec<Entry> {
         let mut all: HashMap<Key, Entry> = HashMap::new();
         for path in [self.before(), self.path.clone()] {
             let Ok(bytes) = brine_files::read_own(&path, FILE_MAX * 2) else { continue };
             for line in bytes.split(|byte| *byte == b'\n').filter(|line| line.len() < LINE_MAX) {
                 let Ok(entry) = serde_json::from_slice::<Entry>(line) else { continue };
                 match all.entry(entry.key()) {
-                    std::collections::hash_map::Entry::Occupied(mut known) => known.get_mut().join(&entry, most_jids),
-                    std::collections::hash_map::Entry::Vacant(new) => drop(new.insert(entry)),
+                    hash_map::Entry::Occupied(mut known) => known.get_mut().join(&entry, most_jids),
+                    hash_map::Entry::Vacant(new) => drop(new.insert(entry)),
                 }
             }
         }
         let mut all: Vec<Entry> = all.into_values().collect();
         all.sort_by(|a, b| (b.last, &a.function, &a.what).cmp(&(a.last, &b.function, &b.what)));
         all
+    }
+
+    /// Opens the file for this program alone, until it is closed.
+    fn locked(&self) -> io::Result<File> {
+        let file = brine_files::append_own(&self.path, MODE)?;
+        let since = Instant::now();
+        loop {
+            match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(file),
+                Err(Errno::WOULDBLOCK) if since.elapsed() < PATIENCE => std::thread::sleep(TICK),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+fn add_line(lines: &mut Vec<u8>, entry: &Entry) {
+    let Ok(line) = serde_json::to_vec(entry) else { return };
+    if line.len() < LINE_MAX {
+        lines.extend_from_slice(&line);
+        lines.push(b'\n');
+    }
+}
+
+/// The lines of as many entries as there is room for. The last ones of each module and master come first: one module that is refused
+/// much does not push out what others were refused.
+fn sum(all: &[Entry]) -> Vec<u8> {
+    let mut of_each: HashMap<(&str, Option<&str>), usize> = HashMap::new();
+    let mut ranked: Vec<(usize, &Entry)> = all
+        .iter()
+        .map(|entry| {
+            let rank = of_each.entry((&entry.module, entry.master.as_deref())).or_default();
+            *rank += 1;
+            (*rank, entry)
+        })
+        .collect();
+    // Sorting is stable: within a rank the last one stays the first.
+    ranked.sort_by_key(|(rank, _)| *rank);
+    let mut lines = Vec::new();
+    for (_, entry) in ranked {
+        let full = lines.len();
+        add_line(&mut lines, entry);
+        if lines.len() > SUM_MAX {
+            lines.truncate(full);
+            break;
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(module: &str, what: &str, last: u64) -> Entry {
+        Entry {
+            first: 1,
+            last,
+            times: 1,
+            master: None,
+            module: module.to_owned(),
+            function: format!("{module}.run"),
+            what: what.to_owned(),
+            line: Some("l".repeat(2_000)),
+            jids: vec!["1".to_owned()],
+        }
+    }
+
+    #[test]
+    fn one_module_does_not_push_out_what_others_were_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let journal = Journal::new(dir.path());
+        journal.append(&[entry("quiet", "run /bin/x", 1)], 1).unwrap();
+        for round in 0..200 {
+            let many: Vec<Entry> = (0..64).map(|nth| entry("loud", &format!("{round} {nth}"), 2 + round)).collect();
+            journal.append(&many, 1).unwrap();
+        }
+        let all = journal.read(1);
+        assert!(all.len() < 200 * 64, "the file was never full: {}", all.len());
+        assert!(all.iter().any(|entry| entry.module == "quiet"));
+        let bytes: u64 =
+            std::fs::read_dir(dir.path()).unwrap().map(|item| item.unwrap().metadata().unwrap().len()).sum();
+        assert!(bytes < FILE_MAX * 2, "{bytes}");
+    }
+
+    #[test]
+    fn the_same_again_and_again_is_one_entry_however_long() {
+        let dir = tempfile::tempdir().unwrap();
+        let journal = Journal::new(dir.path());
+        let rounds = FILE_MAX / 2_000 * 2;
+        for at in 0..rounds {
+            journal.append(&[entry("m", "run /bin/x", at)], 1).unwrap();
+        }
+        let all = journal.read(1);
+        assert_eq!((all.len(), all[0].times, all[0].last), (1, rounds, rounds - 1));
+    }
+
+    #[test]
+    fn programs_that_write_at_once_lose_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        std::thread::scope(|scope| {
+            for module in ["a", "b", "c"] {
+                scope.spawn(|| {
+                    let journal = Journal::new(dir.path());
+                    for at in 0..1_000 {
+                        journal.append(&[entry(module, "run /bin/x", at)], 1).unwrap();
+                    }
+                });
+            }
+        });
+        let times: Vec<u64> = Journal::new(dir.path()).read(1).iter().map(|entry| entry.times).collect();
+        assert_eq!(times, [1_000; 3]);
     }
 }

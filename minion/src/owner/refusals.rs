@@ -15,11 +15,14 @@ use crate::events::Events;
 
 /// Time between two writes.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Different refusals that are counted between two writes; further ones are only numbered.
+/// Different refusals that are counted between two writes; further ones are only numbered. One module has a part of them.
 const AT_ONCE: usize = 256;
+const AT_ONCE_EACH: usize = 64;
 /// Characters of what was wanted, and of a function's name.
 const WHAT_MAX: usize = 500;
 const NAME_MAX: usize = 128;
+/// How often a refusal is asked for its line, in case that it has others too.
+const SEVERAL: u64 = 8;
 /// Bytes of a line. A longer one is not one that a person would read before he grants it.
 const LINE_MAX: usize = 4 << 10;
 /// Jobs that are kept of each, where the owner has the host learn.
@@ -44,8 +47,9 @@ pub(crate) struct Refusals {
 struct State {
     /// Not written yet. By function and by what was wanted, of each master.
     new: HashMap<(Option<String>, String, String), Vec<Entry>>,
-    /// How many of them.
+    /// How many of them, and of each module.
     count: usize,
+    of_each: HashMap<String, usize>,
     /// Refusals that were more than could be kept between two writes.
     left_out: u64,
     /// A task will write soon.
@@ -73,21 +77,29 @@ impl Refusals {
         let key = (job.master.clone(), text::short(&job.function, NAME_MAX), text::short(refused.what, WHAT_MAX));
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let mut state = self.state();
-        // A module wants the same again and again: then its line is not made again.
+        let line = || (refused.line)().filter(|line| line.len() <= LINE_MAX && text::line(line) == line.as_str());
         if let Some(known) = state.new.get_mut(&key) {
-            for entry in known {
+            // A module wants the same again and again: then its line is not made again. What was left out may lack several lines.
+            let at = if known.len() > 1 || known[0].times < SEVERAL {
+                let line = line();
+                known.iter().position(|entry| entry.line == line)
+            } else {
+                Some(0)
+            };
+            if let Some(entry) = at.map(|at| &mut known[at]) {
                 entry.times += 1;
                 entry.last = now;
-                let most = self.most_jobs(&entry.module);
                 if entry.jids.first() != Some(&job.jid) {
+                    let most = self.most_jobs(&entry.module);
                     entry.jids.retain(|jid| *jid != job.jid);
                     entry.jids.insert(0, job.jid.clone());
                     entry.jids.truncate(most);
                 }
+                return;
             }
-            return;
         }
-        if state.count >= AT_ONCE {
+        let of_module = state.of_each.get(refused.module).copied().unwrap_or_default();
+        if state.count >= AT_ONCE || of_module >= AT_ONCE_EACH {
             state.left_out += 1;
             return;
         }
@@ -99,10 +111,11 @@ impl Refusals {
             module: text::short(refused.module, NAME_MAX),
             function: key.1.clone(),
             what: key.2.clone(),
-            line: (refused.line)().filter(|line| line.len() <= LINE_MAX && text::line(line) == line.as_str()),
+            line: line(),
             jids: vec![text::short(&job.jid, NAME_MAX)],
         };
         state.count += 1;
+        *state.of_each.entry(refused.module.to_owned()).or_default() += 1;
         state.new.entry(key).or_default().push(entry);
         if !std::mem::replace(&mut state.awaited, true) {
             drop(state);
@@ -175,6 +188,7 @@ impl Refusals {
             let mut state = self.state();
             state.awaited = false;
             state.count = 0;
+            state.of_each.clear();
             (std::mem::take(&mut state.new), std::mem::take(&mut state.left_out))
         };
         let new: Vec<Entry> = new.into_values().flatten().collect();
@@ -188,26 +202,29 @@ impl Refusals {
             state.more += (new.len() - room) as u64 + left_out;
         }
         if !new.is_empty()
-            && let Err(error) = self.journal.append(&new)
+            && let Err(error) = self.journal.append(&new, JOBS_MAX)
         {
             tracing::error!("what was refused is not kept: {error}");
         }
     }
 
-    /// All that is kept, the last first. Blocks on the disk.
-    pub(super) fn all(&self) -> Vec<Entry> {
+    /// All that is kept, the last first; for a master, only of its own jobs: what another master or the owner wanted is nothing for it.
+    /// Blocks on the disk.
+    pub(super) fn all(&self, for_master: Option<&str>) -> Vec<Entry> {
         self.write();
-        self.journal.read(JOBS_MAX)
+        let mut all = self.journal.read(JOBS_MAX);
+        all.retain(|entry| for_master.is_none() || entry.master.as_deref() == for_master);
+        all
     }
 
-    /// The answer of `sandbox.refusals`. Blocks on the disk.
-    pub(crate) fn list(&self) -> Value {
-        Value::Array(self.all().iter().take(ANSWER_MAX).map(shown).collect())
+    /// The answer of `sandbox.refusals`, for a master or for who calls on this host. Blocks on the disk.
+    pub(crate) fn list(&self, for_master: Option<&str>) -> Value {
+        Value::Array(self.all(for_master).iter().take(ANSWER_MAX).map(shown).collect())
     }
 
     /// How many different ones there are, and how often something was refused. Blocks on the disk.
-    pub(crate) fn counts(&self) -> Value {
-        let all = self.all();
+    pub(crate) fn counts(&self, for_master: Option<&str>) -> Value {
+        let all = self.all(for_master);
         let times = all.iter().fold(0_u64, |sum, entry| sum.saturating_add(entry.times));
         map([("different", Value::from(all.len() as u64)), ("times", Value::from(times))])
     }
@@ -281,7 +298,7 @@ mod tests {
             }
             note(&refusals, &job("cmd.run", "9", Some("aa:bb")), "run /bin/x", Some("cmd: {process: [/bin/x]}"));
         }
-        let list = Refusals::new(dir.path(), Learn::No, Tell::Brief).list();
+        let list = Refusals::new(dir.path(), Learn::No, Tell::Brief).list(None);
         let list = list.list().unwrap();
         assert_eq!(list.len(), 2);
         let own = list.iter().find(|one| one.get("master") == Some(&Value::Nil)).unwrap();
@@ -296,7 +313,10 @@ mod tests {
         for nth in 0..10_000 {
             note(&refusals, &job("cmd.run", "1", None), &format!("run /bin/{nth}"), Some("x: {y: true}"));
         }
-        assert_eq!(refusals.all().len(), AT_ONCE);
+        let quiet = job("file.read", "2", None);
+        refusals.note(&RefusedCall { job: &quiet, module: "file", what: "read /x", line: &|| None });
+        // Another module's refusal of the same second has its place.
+        assert_eq!(refusals.all(None).len(), AT_ONCE_EACH + 1);
         for _ in 0..100 {
             for nth in 0..AT_ONCE {
                 note(
@@ -311,7 +331,7 @@ mod tests {
         let bytes: u64 =
             std::fs::read_dir(dir.path()).unwrap().map(|item| item.unwrap().metadata().unwrap().len()).sum();
         assert!(bytes < 12 << 20, "{bytes}");
-        assert!(refusals.list().list().unwrap().len() <= ANSWER_MAX);
+        assert!(refusals.list(None).list().unwrap().len() <= ANSWER_MAX);
     }
 
     /// What a hostile module wants is shown so that it drives no terminal, and is granted by no line.
@@ -327,7 +347,7 @@ mod tests {
                 Some(line),
             );
         }
-        let list = refusals.list();
+        let list = refusals.list(None);
         for one in list.list().unwrap() {
             assert_eq!(one.get("line"), Some(&Value::Nil));
             for key in ["what", "function"] {
@@ -335,6 +355,36 @@ mod tests {
             }
         }
         assert_eq!(list.list().unwrap().len(), 3);
+    }
+
+    #[test]
+    fn what_lacks_several_lines_has_each_of_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let refusals = Refusals::new(dir.path(), Learn::No, Tell::Brief);
+        for jid in ["1", "2", "3"] {
+            for line in ["m: {grains: true}", "m.f: {process: [/bin/x]}"] {
+                note(&refusals, &job("m.f", jid, None), "use it", Some(line));
+            }
+        }
+        let list = refusals.list(None);
+        let times: Vec<Option<u64>> = list.list().unwrap().iter().map(|one| one.get_u64("times")).collect();
+        assert_eq!(times, [Some(3), Some(3)], "{list}");
+    }
+
+    #[test]
+    fn a_master_is_shown_its_own_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let refusals = Refusals::new(dir.path(), Learn::No, Tell::Brief);
+        for (jid, master) in [("1", None), ("2", Some("aa:bb")), ("3", Some("cc:dd"))] {
+            note(&refusals, &job("cmd.run", jid, master), "run /bin/x", None);
+        }
+        let jids = |of: Option<&str>| -> Vec<String> {
+            let list = refusals.list(of);
+            list.list().unwrap().iter().map(|one| one.get_text("jid").unwrap().to_owned()).collect()
+        };
+        assert_eq!(jids(None).len(), 3);
+        assert_eq!((jids(Some("aa:bb")), jids(Some("ee:ff"))), (vec!["2".to_owned()], vec![]));
+        assert_eq!(refusals.counts(Some("cc:dd")).get_u64("times"), Some(1));
     }
 
     #[test]
@@ -348,7 +398,7 @@ mod tests {
         bytes.splice(0..0, b"{\"first\":1}\n\xff\n".iter().copied());
         bytes.extend_from_slice(b"{\"first\": 12, \"la");
         std::fs::write(&path, bytes).unwrap();
-        assert_eq!(refusals.list().list().unwrap().len(), 1);
+        assert_eq!(refusals.list(None).list().unwrap().len(), 1);
     }
 
     #[test]
@@ -360,7 +410,7 @@ mod tests {
             for nth in 0..30 {
                 note(&refusals, &job("cmd.run", &nth.to_string(), None), "x", None);
             }
-            assert_eq!(refusals.all()[0].jids.len(), most);
+            assert_eq!(refusals.all(None)[0].jids.len(), most);
         }
     }
 }

@@ -3,7 +3,7 @@
 use brine_protocol::value::{Value, ValueExt};
 
 /// Programs that run whatever they are told, or change who runs it.
-const RUN_ANYTHING: [&str; 42] = [
+const RUN_ANYTHING: [&str; 95] = [
     "sh",
     "bash",
     "dash",
@@ -46,6 +46,101 @@ const RUN_ANYTHING: [&str; 42] = [
     "rsync",
     "crontab",
     "at",
+    "pypy",
+    "ed",
+    "emacs",
+    "nano",
+    "less",
+    "more",
+    "man",
+    "git",
+    "strace",
+    "ltrace",
+    "screen",
+    "tmux",
+    "watch",
+    "nice",
+    "ionice",
+    "nohup",
+    "timeout",
+    "stdbuf",
+    "flock",
+    "taskset",
+    "time",
+    "script",
+    "expect",
+    "socat",
+    "nc",
+    "pkexec",
+    "ninja",
+    "cmake",
+    "gcc",
+    "cc",
+    "rustc",
+    "cargo",
+    "go",
+    "java",
+    "ld.so",
+    "ld-linux-x86-64.so",
+    "salt-call",
+    "salt",
+    "start-stop-daemon",
+    "run-parts",
+    "batch",
+    "parallel",
+    "mysql",
+    "psql",
+    "sqlite",
+    "ftp",
+    "zip",
+    "pwsh",
+    "ansible",
+    "puppet",
+    "capsh",
+    "prlimit",
+    "setsid",
+];
+/// Programs that change files, packages, services or accounts as they are told, and so what runs.
+const WRITE_ANYTHING: [&str; 39] = [
+    "cp",
+    "mv",
+    "dd",
+    "tee",
+    "ln",
+    "install",
+    "chmod",
+    "chown",
+    "chgrp",
+    "setfacl",
+    "setcap",
+    "mount",
+    "modprobe",
+    "insmod",
+    "debugfs",
+    "passwd",
+    "chpasswd",
+    "useradd",
+    "usermod",
+    "visudo",
+    "systemctl",
+    "apt",
+    "apt-get",
+    "dpkg",
+    "yum",
+    "dnf",
+    "rpm",
+    "zypper",
+    "apk",
+    "pip",
+    "npm",
+    "gem",
+    "unzip",
+    "cpio",
+    "curl",
+    "wget",
+    "scp",
+    "patch",
+    "truncate",
 ];
 /// Directories whose files decide what the host runs.
 const HOSTS_OWN: [&str; 13] = [
@@ -96,13 +191,21 @@ fn process(value: &Value) -> Option<String> {
     if names.iter().any(|name| name.contains(['*', '?', '['])) {
         return Some("high: a pattern, which other programs may match too".to_owned());
     }
-    let strong = |name: &&&str| {
+    let is_of = |name: &str, all: &[&str]| {
         let base = name.rsplit('/').next().unwrap_or(name);
-        let plain = base.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-        RUN_ANYTHING.contains(&base) || RUN_ANYTHING.contains(&plain)
+        let plain = base.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
+        all.contains(&base) || all.contains(&plain)
     };
+    let strong = |name: &&&str| is_of(name, &RUN_ANYTHING);
+    let writes = |name: &&str| is_of(name, &WRITE_ANYTHING);
     match names.iter().find(strong) {
         Some(name) => Some(format!("high: {name} runs what it is told, so this is as good as any program")),
+        None if names.iter().any(writes) => {
+            Some("high: the program can change what this host runs, so this is as good as any program".to_owned())
+        }
+        None if names.is_empty() && value.get("lines").is_some() => {
+            Some("medium: the programs run with these arguments alone".to_owned())
+        }
         None if names.is_empty() => None,
         None => Some("medium: the program runs with arguments of the module's choice".to_owned()),
     }
@@ -114,8 +217,10 @@ fn below(value: &Value, what: &str, writes: fn(&str) -> bool) -> Option<String> 
     let mut writes_any = false;
     for path in written {
         writes_any = true;
-        let host = |dir: &&str| path == "/" || path == *dir || path.starts_with(&format!("{dir}/"));
-        if HOSTS_OWN.iter().any(|dir| host(&dir)) {
+        let within =
+            |path: &str, dir: &str| path.strip_prefix(dir).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        let host = |dir: &&str| path == "/" || within(path, dir) || within(dir, path);
+        if HOSTS_OWN.iter().any(|dir| host(&dir)) || path.split('/').any(|part| part == ".ssh") {
             return Some(format!("high: what is in {path} decides what the host runs"));
         }
     }
@@ -138,6 +243,12 @@ mod tests {
             ("{process: {programs: [/bin/sh]}}", "high: /bin/sh"),
             ("{process: [/opt/*]}", "high: a pattern"),
             ("{filesystem: {/etc/ssh: rw}}", "high: what is in /etc/ssh"),
+            ("{changes: {/var: rw}}", "high: what is in /var"),
+            ("{changes: {/home/x/.ssh/authorized_keys: rw}}", "high"),
+            ("{changes: {/etcetera: rw}}", "medium"),
+            ("{process: [/bin/cp]}", "high: the program can change"),
+            ("{process: [/usr/bin/nmap-ssh]}", "medium"),
+            ("{process: {lines: [/usr/bin/systemctl restart nginx]}}", "medium: the programs run with these"),
             ("{filesystem: {/etc/ssh: ro}}", "low"),
             ("{filesystem: {/: rw}}", "high"),
             ("{filesystem: {/srv/app: rw}}", "medium"),

@@ -18,10 +18,15 @@ const LINES_MAX: usize = 200;
 const NAMES_MAX: usize = 20;
 
 /// The answer of `sandbox.suggest`. Blocks on the disk.
-pub(crate) fn lines(refusals: &Refusals, since_s: Option<u64>, module: Option<&str>) -> Value {
+pub(crate) fn lines(
+    refusals: &Refusals,
+    for_master: Option<&str>,
+    since_s: Option<u64>,
+    module: Option<&str>,
+) -> Value {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let from = since_s.map_or(0, |since| now.saturating_sub(since));
-    let mut all = refusals.all();
+    let mut all = refusals.all(for_master);
     all.retain(|entry| entry.last >= from && module.is_none_or(|module| entry.module == module));
     Value::Array(joined(&all).iter().take(LINES_MAX).map(Suggestion::shown).collect())
 }

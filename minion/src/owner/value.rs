@@ -35,6 +35,13 @@ pub(super) fn add(to: &mut Value, more: &Value) -> Result<(), String> {
             Ok(())
         }
         (to, more) if to == more => Ok(()),
+        // More of the same path: `ro`, `rw`, `rw+setid`.
+        (to, more) if rank(to).zip(rank(more)).is_some() => {
+            if rank(to) < rank(more) {
+                *to = more.clone();
+            }
+            Ok(())
+        }
         // `any` and `true` say it all.
         (to, _) if to.text() == Some("any") => Ok(()),
         (to @ Value::Nil, more) => {
@@ -43,6 +50,11 @@ pub(super) fn add(to: &mut Value, more: &Value) -> Result<(), String> {
         }
         (to, more) => Err(format!("the configuration says {}, which {} would replace", shown(to), shown(more))),
     }
+}
+
+/// How much a word on a path opens.
+fn rank(value: &Value) -> Option<usize> {
+    ["ro", "rw", "rw+setid"].iter().position(|word| value.text() == Some(word))
 }
 
 fn programs(value: Value) -> Value {
@@ -171,13 +183,14 @@ mod tests {
             ("{process: {programs: [/a], env: [X]}}", "{process: [/b]}", "{process: {programs: [/a, /b], env: [X]}}"),
             ("{sha256: aa, grains: true}", "{sha256: bb, jobs: true}", "{sha256: bb, grains: true, jobs: true}"),
             ("{filesystem: {/a: ro}}", "{filesystem: {/b: rw}}", "{filesystem: {/a: ro, /b: rw}}"),
+            // Who looks first and changes then is refused twice.
+            ("{changes: {/a: ro}}", "{changes: {/a: rw}}", "{changes: {/a: rw}}"),
+            ("{changes: {/a: rw+setid}}", "{changes: {/a: ro}}", "{changes: {/a: rw+setid}}"),
         ] {
             assert_eq!(added(to, more).as_deref(), Ok(expect), "{to} {more}");
         }
-        // What the owner refused, or granted less of, is not overridden by a line.
-        for (to, more) in
-            [("{process: false}", "{process: [/a]}"), ("{filesystem: {/a: ro}}", "{filesystem: {/a: rw}}")]
-        {
+        // What the owner refused is not overridden by a line.
+        for (to, more) in [("{process: false}", "{process: [/a]}"), ("{changes: false}", "{changes: {/a: ro}}")] {
             assert!(added(to, more).unwrap_err().contains("would replace"), "{to} {more}");
         }
     }

@@ -6,6 +6,7 @@
 use std::fmt;
 
 use crate::grants::{Grant, Grants};
+use crate::names::is_glob;
 use crate::{Capability, HostOp};
 
 /// The caller, as recorded by the minion when it started the call.
@@ -17,15 +18,18 @@ pub struct Asker<'a> {
     pub minion_id: &'a str,
     /// Whether the job is a master's, and not this host's own.
     pub from_master: bool,
+    /// Whether the job is a call that was typed on this host.
+    pub typed: bool,
     /// The chain of functions from the job's own to this one.
     pub chain: &'a [String],
 }
 
 impl Asker<'_> {
-    /// Checks whether an operator called exactly this function on this host. False for a master's job, and for a nested
-    /// call, whose caller chose the arguments (`mine.update` takes them from the pillar, which the master writes).
+    /// Checks whether an operator called exactly this function on this host. False for a master's job, for one of the
+    /// schedule (a state that a master wrote may have put it there, in a `salt-call state.apply`), and for a nested call,
+    /// whose caller chose the arguments (`mine.update` takes them from the pillar, which the master writes).
     pub fn is_typed_here(&self, function: &str) -> bool {
-        !self.from_master && *self.chain == [function]
+        self.typed && !self.from_master && *self.chain == [function]
     }
 }
 
@@ -42,12 +46,32 @@ pub enum Refusal {
         what: String,
         /// The grant that would allow it. None if no configuration line can name it.
         lift: Option<Box<(Capability, Grant)>>,
+        /// What of it a line may say that is not made by a person, but from what was wanted.
+        least: Least,
     },
+}
+
+/// The grant that allows what was wanted and nothing beside it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Least {
+    /// The one that people are told of.
+    AsTold,
+    /// This one: people are told of a wider one, which they would write.
+    Of(Box<Grant>),
+    /// None: each that allows it allows more.
+    No,
 }
 
 impl Refusal {
     pub(crate) fn not_granted(what: impl Into<String>, capability: Capability, grant: Grant) -> Self {
-        Self::NotGranted { what: what.into(), lift: Some(Box::new((capability, grant))) }
+        Self::NotGranted { what: what.into(), lift: Some(Box::new((capability, grant))), least: Least::AsTold }
+    }
+
+    pub(crate) fn with_least(self, least: Least) -> Self {
+        match self {
+            Self::NotGranted { what, lift, .. } => Self::NotGranted { what, lift, least },
+            other => other,
+        }
     }
 }
 
@@ -78,6 +102,9 @@ impl Grants {
         }
         // In the configuration a name is a pattern: the suggested name must not match more than one character at any
         // place.
-        Err(Refusal::not_granted(what.to_string(), capability, Grant::Names(names.with(&name.replace('*', "?")))))
+        let refusal =
+            Refusal::not_granted(what.to_string(), capability, Grant::Names(names.with(&name.replace('*', "?"))));
+        // One character at each place is other names too.
+        Err(if is_glob(name) { refusal.with_least(Least::No) } else { refusal })
     }
 }

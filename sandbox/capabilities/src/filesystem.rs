@@ -76,6 +76,8 @@ pub enum DirectoriesOp {
     Line {
         /// Absolute.
         path: String,
+        /// What was wanted: the directory or a file in it.
+        wanted: String,
     },
 }
 
@@ -83,13 +85,15 @@ impl Operation for DirectoriesOp {
     const INTERFACE: &'static str = "brine:host/metadata";
 
     fn size(&self) -> Size {
-        let Self::Line { path } = self;
-        Size::names(path.len())
+        let Self::Line { path, wanted } = self;
+        Size::names(path.len() + wanted.len())
     }
 
     fn check(self, _: &Asker<'_>, _: &Grants) -> Result<Self, Refusal> {
-        let Self::Line { path } = &self;
-        forms::text("the path", path, forms::MAX_PATH, Form::Bytes)?;
+        let Self::Line { path, wanted } = &self;
+        for path in [path, wanted] {
+            forms::text("the path", path, forms::MAX_PATH, Form::Bytes)?;
+        }
         Ok(self)
     }
 

@@ -55,7 +55,7 @@ mod prelude {
     pub(crate) use serde_bytes::ByteBuf;
 
     pub(crate) use crate::Capability;
-    pub(crate) use crate::check::{Asker, Refusal};
+    pub(crate) use crate::check::{Asker, Least, Refusal};
     pub(crate) use crate::declaration::{Answer, Declaration, Kind, Operation, Planned, Shown, Size, Standard};
     pub(crate) use crate::forms::{self, Form, malformed};
     pub(crate) use crate::grants::{Grant, Grants};
@@ -65,7 +65,7 @@ use serde::{Deserialize, Serialize};
 
 pub use beacons::BeaconEdit;
 pub use changes::{Change, Content, Owner, Watch};
-pub use check::{Asker, Refusal, check};
+pub use check::{Asker, Least, Refusal, check};
 pub use config::grant_with_setting;
 pub use declaration::{Answer, Declaration, Kind, Operation, Planned, Shown, Size, Standard};
 pub use files::ListKind;

@@ -78,7 +78,7 @@ impl Operation for PillarOp {
         let what = format!("read the pillar's {key}");
         // No configuration line can name these keys.
         if is_glob(&key) || parts.iter().any(|part| part.is_empty()) {
-            return Err(Refusal::NotGranted { what, lift: None });
+            return Err(Refusal::NotGranted { what, lift: None, least: Least::No });
         }
         Err(Refusal::not_granted(what, Capability::Pillar, Grant::Names(keys.with(&key))))
     }

@@ -47,7 +47,7 @@ impl Operation for ReceiptsOp {
         }
         // In a nested call, a pillar may have chosen what is called and where the answer goes.
         match who {
-            Asker { from_master: false, chain: [_], .. } => Ok(self),
+            Asker { from_master: false, typed: true, chain: [_], .. } => Ok(self),
             _ => Err(Refusal::Never(
                 "the receipts of this host are shown on the host itself, not to a master nor within another function; its owner can \
                  run `salt-call --local receipts.list` there"

@@ -444,7 +444,7 @@ async fn stat(guest: &mut Guest, path: &str, follow: bool) -> Result<metadata::F
             line.changed.notified().await;
             for message in line.outgoing() {
                 if let FromExecutor::HostCall { request, op, .. } = message {
-                    let HostOp::Directories(DirectoriesOp::Line { path }) = op else { panic!("{op:?}") };
+                    let HostOp::Directories(DirectoriesOp::Line { path, .. }) = op else { panic!("{op:?}") };
                     let text = rmp_serde::to_vec(&format!("; grant {path}")).unwrap();
                     line.reply(request, Ok(ByteBuf::from(text)));
                 }

@@ -44,7 +44,7 @@ fn held(result: Result<Installed, InstallError>) -> Sha256Hex {
 /// Makes a request like a job of `sandbox.FUNCTION`, typed on this host or sent by a master.
 async fn decide(sandbox: &Sandbox, function: &str, master: Option<&str>, op: PolicyOp) -> Result<Value, String> {
     let function = format!("sandbox.{function}");
-    let context = JobContext { master: master.map(str::to_owned), ..job("1", &function) };
+    let context = JobContext { master: master.map(str::to_owned), typed: master.is_none(), ..job("1", &function) };
     sandbox.policy(&caller(context, "sandbox", Grants::default()), op).await
 }
 

@@ -263,6 +263,10 @@ pub struct JobContext {
     /// Whether the job asks for recordings of its calls, which the owner of the host may permit.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub record: bool,
+    /// Whether somebody typed this call on this host (`salt-call`). False for what a master, a schedule, a beacon or the minion
+    /// itself starts, whoever configured it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub typed: bool,
 }
 
 /// What a state is told of itself, beside its arguments.

@@ -3,7 +3,7 @@
 
 use super::{Change, ChangesOp, Content, Owner};
 use crate::Capability;
-use crate::check::Refusal;
+use crate::check::{Least, Refusal};
 use crate::files;
 use crate::forms::{Form, MAX_BULK, MAX_PATH, is_user, malformed, size, text, why_not_absolute};
 use crate::grants::{Grant, Grants};
@@ -124,7 +124,12 @@ impl Wanted<'_> {
         trees.retain(|tree| tree.path != directory);
         trees.push(Tree { path: directory.to_owned(), access });
         trees.sort();
-        Err(Refusal::not_granted(what, Capability::Changes, Grant::Changes(trees)))
+        let mut least = self.granted.changes.clone();
+        least.retain(|tree| tree.path != path);
+        least.push(Tree { path: path.to_owned(), access });
+        least.sort();
+        let refusal = Refusal::not_granted(what, Capability::Changes, Grant::Changes(trees));
+        Err(refusal.with_least(Least::Of(Box::new(Grant::Changes(least)))))
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{ProcessOp, ProcessRun};
 use crate::Capability;
-use crate::check::Refusal;
+use crate::check::{Least, Refusal};
 use crate::forms::{Form, MAX_BULK, MAX_PATH, clean, is_user, is_variable, malformed, size, text, why_not_absolute};
 use crate::grants::{Grant, Grants};
 use crate::looks::Look;
@@ -101,7 +101,7 @@ fn with_line(granted: &ProcessGrant, run: &ProcessRun) -> Refusal {
         grant.lines.get_or_insert_default().push(line);
         Box::new((Capability::Process, Grant::Process(grant)))
     });
-    Refusal::NotGranted { what, lift }
+    Refusal::NotGranted { what, lift, least: Least::AsTold }
 }
 
 /// Whether a character stands for others in a command line.

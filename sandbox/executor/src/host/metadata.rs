@@ -28,7 +28,7 @@ impl wit::Host for Guest {
                 if let Some(why) = self.files.directories.why_not(&path) {
                     return Ok(Err(wit::Error::NotGranted(why)));
                 }
-                let line = DirectoriesOp::Line { path: directory_of(&path).to_owned() };
+                let line = DirectoriesOp::Line { path: directory_of(&path).to_owned(), wanted: path.clone() };
                 let how = self.ask_for::<String>("metadata.stat", HostOp::Directories(line)).await?;
                 let refusal = not_granted(&self.module, &path);
                 Err(wit::Error::NotGranted(refusal + &how.unwrap_or_default()))

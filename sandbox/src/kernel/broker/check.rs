@@ -1,7 +1,7 @@
 //! Checks each call from a guest with `brine_capabilities::check`, and adds to a refusal the configuration line that
 //! would grant the call.
 
-use brine_capabilities::{Asker, Capability, Grant, Refusal};
+use brine_capabilities::{Asker, Capability, Grant, Least, Refusal};
 use brine_sandbox_wire::{HostError, HostOp};
 
 use super::{Broker, Caller, RefusedCall};
@@ -18,14 +18,21 @@ pub fn check(caller: &Caller, op: HostOp) -> Result<HostOp, HostError> {
 /// As [`check`], and has the broker take note of a refusal.
 pub(crate) fn check_and_tell(broker: &dyn Broker, caller: &Caller, op: HostOp) -> Result<HostOp, HostError> {
     brine_capabilities::check(&caller.asker(), &caller.grants, op).map_err(|refusal| {
-        let (what, lift) = match &refusal {
-            Refusal::NotGranted { what, lift } => (what, lift.as_deref()),
+        let (what, least) = match &refusal {
+            Refusal::NotGranted { what, lift, least } => {
+                let of = |told: &(Capability, Grant)| match least {
+                    Least::AsTold => Some(told.clone()),
+                    Least::Of(grant) => Some((told.0, Grant::clone(grant))),
+                    Least::No => None,
+                };
+                (what, lift.as_deref().and_then(of))
+            }
             Refusal::Never(what) => (what, None),
             Refusal::Malformed(_) => return caller.refuse(refusal),
         };
         let line = || {
-            let (capability, grant) = lift?;
-            caller.remedy.as_ref()?.line(*capability, grant.clone())
+            let (capability, grant) = least.clone()?;
+            caller.remedy.as_ref()?.line(capability, grant)
         };
         let module = caller.module.as_str();
         broker.refused(&RefusedCall { job: &caller.job, module, what, line: &line });
@@ -49,6 +56,7 @@ impl Caller {
             module: self.module.as_str(),
             minion_id: &self.job.minion_id,
             from_master: self.job.master.is_some(),
+            typed: self.job.typed,
             chain: &self.chain,
         }
     }
@@ -62,7 +70,7 @@ impl Caller {
         match refusal {
             Refusal::Malformed(why) => HostError::Failed(why),
             Refusal::Never(why) => HostError::Denied(why),
-            Refusal::NotGranted { what, lift } => {
+            Refusal::NotGranted { what, lift, .. } => {
                 let how = lift.map(|lift| self.line(lift.0, lift.1)).unwrap_or_default();
                 HostError::Denied(format!("module {} may not {what}{how}", self.module))
             }
@@ -79,6 +87,13 @@ impl Caller {
     pub fn setting_line(&self, key: &str) -> String {
         let grant = brine_capabilities::grant_with_setting(&self.grants, key);
         grant.map(|grant| self.line(Capability::Config, grant)).unwrap_or_default()
+    }
+
+    /// Returns the line that would grant reading this file, or this directory with what is in it, and nothing beside it. None
+    /// if no line can name it.
+    pub fn reading_line(&self, path: &str) -> Option<String> {
+        let grant = brine_capabilities::grant_with_directory(&self.grants, path, false)?;
+        self.remedy.as_ref()?.line(Capability::Filesystem, grant)
     }
 
     /// Returns the end of a refusal of this directory, for the code that reads files for modules. Empty if no line can

@@ -4,9 +4,9 @@ mod http;
 mod process;
 
 use brine_sandbox_wire::{
-    ByteBuf, ConfigOp, DirectoriesOp, DisksOp, EventsOp, FilesOp, FunctionsOp, GrainsOp, HttpOp, HttpRequest, JobsOp,
-    ListKind, MineOp, ModulesOp, NetworkOp, PillarOp, PolicyOp, ProcessOp, ProcessRun, ProgressOp, ReceiptsOp,
-    ScheduleOp, UsersOp,
+    ByteBuf, ChangesOp, ConfigOp, DirectoriesOp, DisksOp, EventsOp, FilesOp, FunctionsOp, GrainsOp, HttpOp,
+    HttpRequest, JobsOp, ListKind, MineOp, ModulesOp, NetworkOp, PillarOp, PolicyOp, ProcessOp, ProcessRun, ProgressOp,
+    ReceiptsOp, ScheduleOp, UsersOp,
 };
 use rmpv::Value;
 
@@ -107,7 +107,7 @@ fn one_of_each() -> Vec<HostOp> {
         HostOp::Schedule(ScheduleOp::Saved),
         HostOp::Users(UsersOp::UserName { uid: 0 }),
         HostOp::Users(UsersOp::GroupName { gid: 0 }),
-        HostOp::Directories(DirectoriesOp::Line { path: "/etc".into() }),
+        HostOp::Directories(DirectoriesOp::Line { path: "/etc".into(), wanted: "/etc/x".into() }),
         HostOp::Disks(DisksOp::Mounts),
         HostOp::Disks(DisksOp::Usage { mount_point: "/".into() }),
         HostOp::Disks(DisksOp::FileSystems),
@@ -136,7 +136,7 @@ fn receipts_are_shown_to_who_calls_on_this_host_alone() {
     for op in ops() {
         assert!(check(&at("receipts", "list", None), op).is_ok());
     }
-    for who in [at("receipts", "list", Some("aa:bb")), nested] {
+    for who in [at("receipts", "list", Some("aa:bb")), nested, not_typed(at("receipts", "list", None))] {
         for op in ops() {
             let Err(HostError::Denied(why)) = check(&who, op) else { panic!("it is shown") };
             assert!(why.contains("salt-call --local receipts.list"), "{why}");
@@ -156,11 +156,15 @@ fn modules_are_approved_by_who_types_it_on_this_host_alone() {
     assert!(check(&at("sandbox", "approve", None), approve()).is_ok());
     let mut nested = at("sandbox", "approve", None);
     nested.chain = ["mine.update".to_owned(), "sandbox.approve".to_owned()].into();
-    // In turn: a master's job that the policy knows, a nested call, another function, and another module with the grant
-    // `policy`.
-    for caller in
-        [at("sandbox", "approve", Some("aa:bb")), nested, at("sandbox", "list", None), at("mine", "approve", None)]
-    {
+    // In turn: a master's job that the policy knows, a nested call, a job of the owner's schedule, another function, and
+    // another module with the grant `policy`.
+    for caller in [
+        at("sandbox", "approve", Some("aa:bb")),
+        nested,
+        not_typed(at("sandbox", "approve", None)),
+        at("sandbox", "list", None),
+        at("mine", "approve", None),
+    ] {
         let why = denied(&caller, approve());
         assert!(
             why.contains("approved on the host itself") && why.contains("salt-call --local sandbox.approve mine abab"),
@@ -175,9 +179,13 @@ fn modules_are_approved_by_who_types_it_on_this_host_alone() {
         assert!(check(&at("sandbox", function, None), op.clone()).is_ok());
         let mut nested = at("sandbox", function, None);
         nested.chain = ["state.apply".to_owned(), format!("sandbox.{function}")].into();
-        for caller in
-            [at("sandbox", function, Some("aa:bb")), nested, at("sandbox", "list", None), at("mine", function, None)]
-        {
+        for caller in [
+            at("sandbox", function, Some("aa:bb")),
+            nested,
+            not_typed(at("sandbox", function, None)),
+            at("sandbox", "list", None),
+            at("mine", function, None),
+        ] {
             let why = denied(&caller, op.clone());
             assert!(why.contains("changed on the host itself"), "{why}");
         }
@@ -187,6 +195,74 @@ fn modules_are_approved_by_who_types_it_on_this_host_alone() {
         assert!(check(&at("sandbox", "rollback", master), rollback()).is_ok());
         let why = denied(&at("mine", "f", master), rollback());
         assert_eq!(why, "module mine may not change other modules; `sandbox.rollback` does");
+    }
+}
+
+/// As a job of this host that nobody typed: of its schedule, at its start.
+fn not_typed(mut caller: Caller) -> Caller {
+    Arc::make_mut(&mut caller.job).typed = false;
+    caller
+}
+
+/// Keeps the lines of refusals, as the owner finds them later.
+#[derive(Default)]
+struct Lines(std::sync::Mutex<Vec<(String, Option<String>)>>);
+
+impl Broker for Lines {
+    fn host_call<'a>(&'a self, _: &'a Caller, _: HostOp) -> BoxFuture<'a, Result<Value, HostError>> {
+        unreachable!("only refusals are tried")
+    }
+
+    fn log(&self, _: &JobContext, _: LogLevel, _: &str) {}
+
+    fn refused(&self, refused: &RefusedCall<'_>) {
+        self.0.lock().unwrap().push((refused.what.to_owned(), (refused.line)()));
+    }
+}
+
+/// A line that is made of a refusal grants what was wanted, and nothing beside it: neither the folder around it, nor what a
+/// name with wildcards would match.
+#[test]
+fn a_line_of_a_refusal_grants_no_more_than_was_wanted() {
+    let look = |path: &str| HostOp::Changes(ChangesOp::Look { path: path.to_owned(), follow: false, hash: false });
+    let long = format!("/srv/{}", "a".repeat(4_000));
+    let allows = |line: &str, op: &HostOp| {
+        let policy = policy(&format!("modules:\n  {line}\n"));
+        check(&caller(&policy, "mine", "f", None), op.clone()).is_ok()
+    };
+    let lines = |op: &HostOp| {
+        let lines = Lines::default();
+        let who = caller(&policy(&LINKED.replace("mine: {", "mine: {changes: {}, ")), "mine", "f", None);
+        check_and_tell(&lines, &who, op.clone()).unwrap_err();
+        let all = lines.0.into_inner().unwrap();
+        assert!(all.len() <= 1, "{all:?}");
+        all.into_iter().next().map(|(_, line)| line)
+    };
+    for (op, beside) in [
+        (look("/etc/motd"), vec![look("/etc/passwd"), look("/etc")]),
+        (look("/srv/a b: {c}, [\"d\"] # e"), vec![look("/srv/a b"), look("/srv")]),
+        (look("/srv/*"), vec![look("/srv/x"), look("/srv")]),
+        (look("/srv/[a-z]?"), vec![look("/srv/ab"), look("/srv/[a-z]b")]),
+        (look(&long), vec![look(&long[..long.len() - 1]), look("/srv")]),
+        (process(run(&["/opt/*"])), vec![process(run(&["/opt/x"]))]),
+        (process(run(&["/opt/a, /bin/sh"])), vec![process(run(&["/bin/sh"])), process(run(&["/opt/a"]))]),
+        (read("a/b.conf"), vec![read("a/c.conf"), read("a/b")]),
+        (call("cmd.run"), vec![call("cmd.run_all"), call("cmd.rum")]),
+    ] {
+        let line = lines(&op).flatten().unwrap_or_else(|| panic!("no line: {op:?}"));
+        assert!(!line.contains('\n'), "{line}");
+        assert!(allows(&line, &op), "{line} does not grant {op:?}");
+        for other in beside {
+            assert!(!allows(&line, &other), "{line} grants {other:?}");
+        }
+    }
+    // What no line can name alone has none, and what is malformed is not even listed.
+    for op in [read("a/*.conf"), read("a/?.conf"), call("cmd.*"), look("/srv/x\ny: {process: any}")] {
+        assert!(lines(&op).flatten().is_none(), "{op:?}");
+    }
+    for op in [look("/srv/../etc/shadow"), look("srv"), process(run(&["/bin/../bin/sh"])), process(run(&["/bin/\nx"]))]
+    {
+        assert!(lines(&op).is_none(), "{op:?}");
     }
 }
 
