@@ -6,7 +6,7 @@ use brine_tests::salt::{Kind, Master};
 use serde_json::{Value, json};
 
 /// Jobs that return: their name and what they are.
-const FIRES: [(&str, &str); 9] = [
+const FIRES: [(&str, &str); 8] = [
     ("interval", "{function: test.ping, seconds: 2}"),
     ("arguments", "{function: test.arg, seconds: 2, args: [a, 1, [b]], kwargs: {c: 2, d: {e: f}}}"),
     ("metadata", "{function: test.ping, seconds: 2, metadata: {ticket: 7, by: [x]}}"),
@@ -15,15 +15,12 @@ const FIRES: [(&str, &str); 9] = [
     ("at_start", "{function: test.echo, hours: 1, run_on_start: true, args: [started]}"),
     ("later", "{function: test.echo, seconds: 2, after: '2020-01-01T00:00:00', args: [later]}"),
     ("bounded", "{function: test.echo, seconds: 2, maxrunning: 1, jid_include: true, args: [bounded]}"),
-    ("failing", "{function: test.retcode, seconds: 2, args: [3]}"),
 ];
 
 /// Jobs that never return.
-const SILENT: [(&str, &str); 6] = [
+const SILENT: [(&str, &str); 4] = [
     ("disabled", "{function: test.ping, seconds: 1, enabled: false}"),
     ("kept", "{function: test.ping, seconds: 1, return_job: false}"),
-    ("over", "{function: test.ping, seconds: 1, until: '2020-01-01T00:00:00'}"),
-    ("future", "{function: test.ping, seconds: 1, after: '2120-01-01T00:00:00'}"),
     ("both", "{function: test.ping, seconds: 1, cron: '* * * * *'}"),
     ("once_past", "{function: test.ping, once: '2020-01-01T00:00:00'}"),
 ];
@@ -46,11 +43,14 @@ fn jobs_of_the_schedule_return_what_salts_return() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    // All of these were due more often than the others by now.
-    for (name, _) in SILENT {
-        let fired = events.all().into_iter().any(|(_, data)| data["schedule"] == json!(name));
-        assert!(!fired, "{name}");
-    }
+    // All of these were due more often than the others by now, and neither minion runs one.
+    let fired: Vec<(String, String)> = events
+        .all()
+        .into_iter()
+        .filter(|(_, data)| SILENT.iter().any(|(name, _)| data["schedule"] == json!(name)))
+        .map(|(tag, data)| (tag, data["schedule"].to_string()))
+        .collect();
+    assert!(fired.is_empty(), "{fired:?}");
     commands(&master);
 }
 
@@ -60,8 +60,14 @@ fn returned(events: &Events, id: &str, name: &str) -> Value {
     let what = format!("the return of {name} from {id}");
     let mut data = events.wait(&what, |tag, data| tag.ends_with(&suffix) && data["schedule"] == json!(name));
     let entries = data.as_object_mut().expect("a dict");
-    for key in ["_stamp", "jid", "pid", "usage", "receipt", "id", "user", "plan"] {
+    for key in ["_stamp", "jid", "pid", "usage", "receipt", "id", "user", "plan", "ts"] {
         entries.remove(key);
+    }
+    // Salt's times of the metadata, and what Salt tells functions of their job.
+    for (at, prefix) in [("/metadata", "_T"), ("/return/kwargs", "__pub_")] {
+        if let Some(entries) = data.pointer_mut(at).and_then(Value::as_object_mut) {
+            entries.retain(|key, _| !key.starts_with(prefix));
+        }
     }
     data
 }
