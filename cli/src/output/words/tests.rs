@@ -3,6 +3,7 @@ use serde_json::json;
 
 use crate::output::{Outputter, Style};
 
+#[expect(clippy::needless_pass_by_value, reason = "made by json! at each call")]
 fn shown(fun: &str, value: serde_json::Value, color: bool) -> String {
     let outputter = Outputter::by_name(Outputter::of_function(fun)).expect("an outputter");
     let minions = Value::Map(vec![(Value::from("web1"), from_json(&value))]);
