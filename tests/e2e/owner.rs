@@ -76,10 +76,12 @@ fn neither_a_schedule_nor_a_state_grants() {
     let line = "cmd: {process: [/bin/sh]}";
     let conf = format!(
         "schedule: {{widen: {{function: sandbox.grant, args: ['{line}'], seconds: 1, return_job: false}}}}\n\
-         sandbox: {{modules: {{state: {{functions: any}}}}}}\n"
+         sandbox: {{modules: {{state: {{functions: any}}, module: {{functions: any}}}}}}\n"
     );
     let master = Master::start("");
     let minion = master.minion_kind(Kind::Brine, "web1", &conf);
+    let read = |file: &str| std::fs::read_to_string(minion.path(file));
+    let before = read("conf/minion").expect("the configuration");
     let refused = |of: &str| {
         let all = own(&minion, &["sandbox.refusals"]);
         all.as_array()?.iter().find(|one| one["function"] == of).cloned()
@@ -91,8 +93,8 @@ fn neither_a_schedule_nor_a_state_grants() {
     let state = format!("sandbox.grant=[{{line: \"{line}\"}}]");
     let ran = minion.salt_call(&["--local", "--out=json", "state.single", "module.run", "name=x", &state]);
     assert!(ran.stdout.contains("changed on the host itself"), "{ran:?}");
-    let files = ["conf/minion", "conf/minion.d/sandbox.conf"].map(|path| std::fs::read_to_string(minion.path(path)));
-    assert!(files.iter().flatten().all(|text| !text.contains("cmd: ")), "{files:?}");
+    assert_eq!(read("conf/minion").expect("the configuration"), before);
+    assert!(read("conf/minion.d/sandbox.conf").is_err(), "nothing was written");
 }
 
 /// A file that a job looks at and then changes is two refusals; what is suggested names that file alone.

@@ -14,6 +14,7 @@ mod python_master;
 mod python_minion;
 mod reactor;
 mod runners;
+mod schedule;
 mod services;
 mod standard_modules;
 mod states;

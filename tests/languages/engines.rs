@@ -3,8 +3,9 @@
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
-use brine_kit::wait::wait_for;
+use brine_kit::wait::{Deadline as _, wait_for};
 use brine_protocol::event::{Event, Framing, frame};
 use brine_protocol::value::{Value, map};
 use brine_tests::salt::{Kind, Master};
@@ -15,6 +16,8 @@ use crate::{COMPILE, copy_code};
 const LANGUAGES: [&str; 4] = ["rust", "python", "js", "c"];
 /// Where the compiled engines are kept between runs of the tests.
 const KEPT: &str = "compiled-engines";
+/// A development build's compiler takes minutes for two interpreters, unless what it made is kept.
+const COMPILING: Duration = Duration::from_secs(900);
 
 #[test]
 fn new_engines_greet_who_fires_events() {
@@ -40,7 +43,7 @@ fn new_engines_greet_who_fires_events() {
     copy_code(&kept, &compiled);
     master.up();
     let list = || master.command("salt-run", &["engines.list", "--out=json"]).exits(0).json();
-    wait_for("all engines", || {
+    COMPILING.wait_for("all engines", || {
         LANGUAGES.iter().all(|lang| list()[format!("greet_{lang}")]["state"] == "running").then_some(())
     });
     let mut bus = wait_for("the bus", || UnixStream::connect(master.path("sock/master_event_pull.ipc")).ok());

@@ -220,7 +220,7 @@ fn below(value: &Value, what: &str, writes: fn(&str) -> bool) -> Option<String> 
         let within =
             |path: &str, dir: &str| path.strip_prefix(dir).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
         let host = |dir: &&str| path == "/" || within(path, dir) || within(dir, path);
-        if HOSTS_OWN.iter().any(|dir| host(&dir)) || path.split('/').any(|part| part == ".ssh") {
+        if HOSTS_OWN.iter().any(host) || path.split('/').any(|part| part == ".ssh") {
             return Some(format!("high: what is in {path} decides what the host runs"));
         }
     }

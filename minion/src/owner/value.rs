@@ -185,7 +185,7 @@ mod tests {
             ("{filesystem: {/a: ro}}", "{filesystem: {/b: rw}}", "{filesystem: {/a: ro, /b: rw}}"),
             // Who looks first and changes then is refused twice.
             ("{changes: {/a: ro}}", "{changes: {/a: rw}}", "{changes: {/a: rw}}"),
-            ("{changes: {/a: rw+setid}}", "{changes: {/a: ro}}", "{changes: {/a: rw+setid}}"),
+            ("{changes: {/a: rw+setid}}", "{changes: {/a: ro}}", "{changes: {/a: \"rw+setid\"}}"),
         ] {
             assert_eq!(added(to, more).as_deref(), Ok(expect), "{to} {more}");
         }

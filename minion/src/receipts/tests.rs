@@ -163,7 +163,8 @@ fn two_programs_write_one_chain() {
         for n in 0..4 {
             let dir = &dir;
             scope.spawn(move || {
-                let receipts = open(dir, 1 << 20);
+                // Room for all of them: one program may be done before the others begin.
+                let receipts = open(dir, 16 << 20);
                 for _ in 0..300 {
                     match n {
                         0 => drop(make(&receipts)),

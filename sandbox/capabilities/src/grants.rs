@@ -11,6 +11,7 @@ use crate::trees::{Tree, innermost};
 use crate::{Capability, Kind};
 
 /// The owner's decision on one capability.
+#[expect(clippy::large_enum_variant, reason = "grants are few, and made once for each module")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Grant {
     /// `false`

@@ -22,8 +22,9 @@ impl Guest for Module {
 
     fn show(name: Data) -> Result<Data, String> {
         let name = name.name("name")?;
-        policy::show(&name)
-            .ok_or_else(|| format!("there is no module or profile {name:?} on this minion: sandbox.list lists the modules"))
+        policy::show(&name).ok_or_else(|| {
+            format!("there is no module or profile {name:?} on this minion: sandbox.list lists the modules")
+        })
     }
 
     fn check() -> Data {

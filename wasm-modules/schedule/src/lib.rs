@@ -1,6 +1,6 @@
 //! The module `schedule`: jobs that the minion starts by itself. The functions and their documentation are in `wit/world.wit`.
 //!
-//! - `items`: what a job is made of · `shown`: jobs as they are listed · `change`: what changes the schedule
+//! - `items`: what a job is made of · `shown`: jobs as they are listed · `change`: what changes the schedule · `states`: its states
 
 #![cfg_attr(not(target_family = "wasm"), allow(dead_code))]
 
@@ -9,20 +9,24 @@ wit_bindgen::generate!({
     path: "wit",
     with: {
         "brine:host/types@1.0.0": brine_guest::host::types,
+        "brine:host/state-types@1.0.0": brine_guest::host::state_types,
         "brine:host/schedule@1.0.0": brine_guest::host::schedule,
         "brine:host/functions@1.0.0": brine_guest::host::functions,
         "brine:host/modules@1.0.0": brine_guest::host::modules,
         "brine:host/job@1.0.0": brine_guest::host::job,
     },
+    generate_all,
 });
 
 mod change;
 mod items;
 mod shown;
+mod states;
 
 use brine_guest::Value;
 use brine_guest::host::schedule;
 use brine_guest::keywords::Keywords;
+use brine_guest::states::StateResult;
 use change::Asked;
 use shown::Listed;
 
@@ -131,6 +135,24 @@ impl Guest for Module {
 
     fn job_status(name: String, time_fmt: Option<String>) -> Result<Data, String> {
         schedule::status(&name, time_fmt.as_deref().unwrap_or(TIME))
+    }
+}
+
+impl exports::states::Guest for Module {
+    fn present(name: String, kwargs: Data) -> Result<StateResult, String> {
+        states::present(&name, Keywords::new(&kwargs, [])?)
+    }
+
+    fn absent(name: String, kwargs: Data) -> Result<StateResult, String> {
+        states::absent(&name, Keywords::new(&kwargs, [])?)
+    }
+
+    fn enabled(name: String, kwargs: Data) -> Result<StateResult, String> {
+        states::enabled(&name, Keywords::new(&kwargs, [])?, true)
+    }
+
+    fn disabled(name: String, kwargs: Data) -> Result<StateResult, String> {
+        states::enabled(&name, Keywords::new(&kwargs, [])?, false)
     }
 }
 

@@ -3,6 +3,7 @@
 //!
 //! An answer of another shape is shown as nested.
 
+mod refusals;
 mod sandbox;
 #[cfg(test)]
 mod tests;
@@ -17,11 +18,15 @@ use super::{Style, nested};
 type Write = fn(&mut Page, &Value) -> Option<()>;
 
 /// The functions by name.
-const WORDS: [(&str, Write); 4] = [
+const WORDS: [(&str, Write); 8] = [
     ("sandbox.check", sandbox::check),
     ("sandbox.diff", sandbox::diff),
+    ("sandbox.grant", refusals::changed),
     ("sandbox.list", sandbox::list),
+    ("sandbox.refusals", refusals::refusals),
+    ("sandbox.revoke", refusals::changed),
     ("sandbox.show", sandbox::show),
+    ("sandbox.suggest", refusals::suggest),
 ];
 
 /// The outputter of a function's answers: the name of [`super::Outputter::Words`]. None: it has none of its own.

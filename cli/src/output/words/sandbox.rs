@@ -24,7 +24,10 @@ pub(super) fn list(page: &mut Page, modules: &Value) -> Option<()> {
     page.gap();
     let odd = rows.iter().filter(|row| row.look).count();
     let of_odd = if odd == 0 { String::new() } else { format!(", {odd} to look at") };
-    page.text(&format!("{} modules{of_odd}. sandbox.show NAME says what one may do.", rows.len()));
+    page.text(&format!(
+        "{} modules{of_odd}. sandbox.show NAME says what one may do, sandbox.diff NAME what a held update changes.",
+        rows.len()
+    ));
     Some(())
 }
 
@@ -32,11 +35,11 @@ pub(super) fn list(page: &mut Page, modules: &Value) -> Option<()> {
 fn state(what: &Value) -> (&'static str, bool) {
     let is = |key: &str| what.get_bool(key) == Some(true);
     match (is("usable"), is("held"), is("missing")) {
-        (false, true, _) => ("held: sandbox.diff", true),
+        (false, true, _) => ("held", true),
         (false, ..) => ("not usable", true),
-        (_, true, _) => ("update held: sandbox.diff", true),
-        (_, _, true) => ("has less than it asks for", false),
-        _ => ("has all that it asks for", false),
+        (_, true, _) => ("update is held", true),
+        (_, _, true) => ("lacks grants", false),
+        _ => ("has all", false),
     }
 }
 

@@ -1,9 +1,9 @@
 use brine_protocol::value::{Value, from_json};
 use serde_json::json;
 
-use super::*;
 use crate::output::{Outputter, Style};
 
+#[expect(clippy::needless_pass_by_value, reason = "made by json! at each call")]
 fn shown(fun: &str, value: serde_json::Value, color: bool) -> String {
     let outputter = Outputter::by_name(Outputter::of_function(fun)).expect("an outputter");
     let minions = Value::Map(vec![(Value::from("web1"), from_json(&value))]);
@@ -23,7 +23,7 @@ fn a_function_has_its_own_words() {
 fn the_list_is_a_table() {
     let list = json!({
         "cmd": {"version": "1.0.0", "origin": "standard", "signed_by": [], "missing": true, "usable": true},
-        "deploy": {"version": "2.0.0", "origin": "salt://_modules/deploy.wasm of base", "signed_by": ["ops.pub"], "missing": false,
+        "deploy": {"version": "2.0.0", "origin": "salt://_modules/deploy.wasm (environment base)", "signed_by": ["ops.pub"], "missing": false,
                    "usable": true, "held": true},
         "test": {"version": "1.0.0", "origin": "standard", "signed_by": [], "missing": false, "usable": true},
     });
@@ -31,7 +31,7 @@ fn the_list_is_a_table() {
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines[0], "web1:");
     assert!(lines[1].starts_with("    module  version  from") && lines[1].ends_with("state"), "{text}");
-    assert!(text.contains("update held: sandbox.diff") && text.contains("3 modules, 1 to look at."), "{text}");
+    assert!(text.contains("update is held") && text.contains("3 modules, 1 to look at."), "{text}");
     assert!(lines.iter().all(|line| line.chars().count() <= 80), "{text}");
     // Colour for what needs a look, and for nothing else.
     let coloured = shown("sandbox.list", list, true);
@@ -100,4 +100,35 @@ fn the_check_and_a_held_update_are_paragraphs() {
     let text = shown("sandbox.diff", diff, false);
     assert!(text.contains("- run programs (brine:host/process)") && text.contains("New functions:"), "{text}");
     assert!(text.ends_with("    salt-call --local sandbox.approve deploy cdcd"), "{text}");
+}
+
+#[test]
+fn refusals_and_what_would_grant_them() {
+    let refusals = json!([
+        {"time": "2026-11-27 10:00:00", "first": "2026-11-27 09:00:00", "times": 3, "master": null, "jid": "1", "module": "cmd",
+         "function": "cmd.run", "what": "run /usr/bin/\u{1b}[2Jwhoami", "line": "cmd: {process: [/usr/bin/whoami]}"},
+    ]);
+    let text = shown("sandbox.refusals", refusals, false);
+    assert!(text.contains("cmd.run") && text.contains("One was refused.") && !text.contains('\x1b'), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert_eq!(shown("sandbox.refusals", json!([]), false), "web1:\n    Nothing was refused.");
+    let suggested = json!([
+        {"line": "cmd: {process: [/bin/sh]}", "risk": "high: /bin/sh runs what it is told", "wanted": ["run /bin/sh"],
+         "functions": ["cmd.run"], "jobs": ["1", "2", "3", "4", "5"], "times": 7, "last": "2026-11-27 10:00:00",
+         "grant": "salt-call --local sandbox.grant 'cmd: {process: [/bin/sh]}'"},
+    ]);
+    let text = shown("sandbox.suggest", suggested.clone(), false);
+    for expect in [
+        "    salt-call --local sandbox.grant 'cmd: {process: [/bin/sh]}'\n",
+        "Wanted 7 times by cmd.run, to run /bin/sh; jobs 1, 2, 3 and 2 more.",
+        "Risk high: /bin/sh runs what it is told.",
+    ] {
+        assert!(text.contains(expect), "{expect}: {text}");
+    }
+    let coloured = shown("sandbox.suggest", suggested, true);
+    assert!(coloured.lines().filter(|line| line.contains('\x1b')).all(|line| line.contains("Risk")), "{coloured}");
+    let changed =
+        json!({"file": "/etc/salt/minion", "diff": "-a: 1\n+a: 2", "written": false, "risk": "low: it reads"});
+    let text = shown("sandbox.grant", changed, false);
+    assert!(text.contains("In /etc/salt/minion this would change:\n    -a: 1\n    +a: 2"), "{text}");
 }

@@ -57,15 +57,14 @@ settings! { AREA = "Sandbox (see docs/sandbox.md)";
     SANDBOX_LIMITS_WRITTEN: Value = size("sandbox:limits:written", "256MiB", 0..=1 << 50).live();
     /// Files and folders made in granted directories.
     SANDBOX_LIMITS_NEW_FILES: Value = count("sandbox:limits:new_files", "10000", 0..=1_000_000_000).live();
+    /// Whether the last 20 jobs of each refusal are kept for `sandbox.suggest`, and not one: true, or a list of modules.
+    SANDBOX_LEARN: Value = any("sandbox:learn", minion("False"));
+    /// What the event `salt/minion/ID/sandbox/refused` tells the master: true, the functions and jobs; full, also what was wanted; or false.
+    SANDBOX_TELL_REFUSALS: Value = any("sandbox:tell_refusals", minion("True"));
     /// Recordings of calls, which `record` in an entry of `modules` switches on.
     SANDBOX_RECORDINGS: Value = mapping("sandbox:recordings", minion("{}"));
     /// Size of one recording. A call that asks the host for more goes on, and its recording ends.
     SANDBOX_RECORDINGS_SIZE: Value = size("sandbox:recordings:size", "8MiB", 4 << 10..=16 << 20);
-    /// Of which modules the jobs are kept that were refused something, for `sandbox.suggest`: true, or a list of modules. It grants nothing.
-    SANDBOX_LEARN: Value = any("sandbox:learn", minion("False"));
-    /// What the master is told of refusals, by the event `salt/minion/ID/sandbox/refused` once in ten seconds at most: true, the functions and
-    /// their jobs; full, also what was wanted; or false.
-    SANDBOX_TELL_REFUSALS: Value = any("sandbox:tell_refusals", minion("True"));
     /// Size of all recordings together; the oldest make room.
     SANDBOX_RECORDINGS_TOTAL: Value = size("sandbox:recordings:total", "64MiB", 64 << 10..=1 << 40);
     /// Names of variables, arguments and HTTP headers whose values are replaced in recordings; `*` stands for any text.

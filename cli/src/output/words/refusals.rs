@@ -1,0 +1,88 @@
+//! What was refused on a host, what would have let it be, and what the owner changed.
+
+use brine_protocol::value::{Value, ValueExt};
+
+use crate::output::page::{Page, Row};
+
+/// Jobs that are named with a suggestion.
+const JOBS: usize = 3;
+
+/// `sandbox.refusals`: a line for each.
+pub(super) fn refusals(page: &mut Page, all: &Value) -> Option<()> {
+    let all = all.list()?;
+    let mut rows = Vec::with_capacity(all.len());
+    for one in all {
+        let cells = vec![
+            one.get_text("time")?.to_owned(),
+            one.get_text("function")?.to_owned(),
+            one.get_text("what")?.to_owned(),
+            one.get_u64("times")?.to_string(),
+        ];
+        rows.push(Row { cells, look: false });
+    }
+    if rows.is_empty() {
+        page.text("Nothing was refused.");
+        return Some(());
+    }
+    page.table(&["last, UTC", "function", "wanted", "times"], &rows);
+    page.gap();
+    let all = if rows.len() == 1 { "One was refused.".to_owned() } else { format!("{} were refused.", rows.len()) };
+    page.text(&format!(
+        "{all} sandbox.suggest says by which lines the owner could grant them, --out=yaml has all of each."
+    ));
+    Some(())
+}
+
+/// `sandbox.suggest`: a paragraph and a line to copy for each.
+pub(super) fn suggest(page: &mut Page, all: &Value) -> Option<()> {
+    let all = all.list()?;
+    if all.is_empty() {
+        page.text("Nothing was refused that a line would grant.");
+        return Some(());
+    }
+    for one in all {
+        let times = one.get_u64("times")?;
+        let texts =
+            |key: &str| -> Option<Vec<&str>> { Some(one.get_list(key)?.iter().filter_map(ValueExt::text).collect()) };
+        let jobs = texts("jobs")?;
+        let more = jobs.len().saturating_sub(JOBS);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let jobs = jobs[..jobs.len().min(JOBS)].join(", ");
+        let times = if times == 1 { "once".to_owned() } else { format!("{times} times") };
+        page.verbatim(one.get_text("grant")?);
+        page.text(&format!(
+            "Wanted {times} by {}, to {}; jobs {jobs}{more}.",
+            texts("functions")?.join(", "),
+            texts("wanted")?.join(", ")
+        ));
+        let risk = one.get_text("risk")?;
+        let words = format!("Risk {risk}.");
+        if risk.starts_with("high") {
+            page.look(&words)
+        } else {
+            page.text(&words)
+        }
+        page.gap();
+    }
+    Some(())
+}
+
+/// `sandbox.grant` and `sandbox.revoke`: what changed.
+pub(super) fn changed(page: &mut Page, change: &Value) -> Option<()> {
+    let file = change.get_text("file")?;
+    let done = change.get_bool("written")?;
+    page.text(&if done { format!("{file} was changed:") } else { format!("In {file} this would change:") });
+    for line in change.get_text("diff")?.lines() {
+        page.verbatim(line);
+    }
+    if let Some(risk) = change.get_text("risk") {
+        page.gap();
+        let words = format!("Risk {risk}.");
+        if risk.starts_with("high") { page.look(&words) } else { page.text(&words) }
+    }
+    if let Some(next) = change.get_text("next") {
+        page.gap();
+        page.text(&format!("Next: {next}."));
+    }
+    Some(())
+}
