@@ -114,13 +114,10 @@ impl Known {
     }
 }
 
-/// The seconds since a jid was given: it is the UTC time, or the local time for hosts that say so.
+/// The seconds since a jid was given, which is the UTC time.
 fn since(jid: &str) -> u64 {
-    let parse = |zone: TimeZone| {
-        let at = DateTime::strptime("%Y%m%d%H%M%S", jid.get(..14)?).ok()?.to_zoned(zone).ok()?.timestamp();
-        u64::try_from(Timestamp::now().duration_since(at).as_secs()).ok()
-    };
-    parse(TimeZone::UTC).or_else(|| parse(TimeZone::system())).unwrap_or_default()
+    let at = || DateTime::strptime("%Y%m%d%H%M%S", jid.get(..14)?).ok()?.to_zoned(TimeZone::UTC).ok();
+    at().and_then(|at| u64::try_from(Timestamp::now().duration_since(at.timestamp()).as_secs()).ok()).unwrap_or_default()
 }
 
 fn refusal(one: &Value) -> Refusal {

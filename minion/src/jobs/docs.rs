@@ -9,9 +9,8 @@ use brine_sandbox::{Function, Sandbox};
 /// have as many as their authors wrote.
 const MAX_BYTES: usize = 1 << 20;
 
-/// The documentation of all functions whose names begin with `fun`, and Salt's sentence for `fun` itself, with the function that
-/// it is almost the name of. None if no name begins
-/// with `fun`, and if `fun` is a function.
+/// The documentation of all functions whose names begin with `fun`, and Salt's sentence for `fun` itself, with the function that it is
+/// almost the name of. None if no name begins with `fun`, and if `fun` is a function.
 pub(super) fn list_functions(sandbox: &Sandbox, fun: &str) -> Option<Value> {
     if fun.is_empty() {
         return None;

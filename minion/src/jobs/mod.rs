@@ -314,7 +314,7 @@ impl Jobs {
     fn draft(&self, rules: &Rules, job: &JobLoad, outcomes: &Outcomes, start: Time, killed: bool) -> Option<Draft> {
         self.receipts.get()?;
         let by = (rules.master.as_deref(), rules.asked.clone());
-        Some(receipt::draft(job, &outcomes.each, by, &self.runner.sandbox.walls_summary(), start, killed))
+        Some(receipt::draft(job, &outcomes.each, by, self.runner.sandbox.wall_names(), start, killed))
     }
 
     /// Keeps the receipt of a job whose return nobody gets.
@@ -412,8 +412,8 @@ impl Jobs {
             let mut outcomes = self.refused(&job, ENDED_WITHIN);
             outcomes.with_states(&self.runner.runs, jid.as_str(), ENDED_WITHIN);
             let by = (master.as_deref(), None);
-            let walls = self.runner.sandbox.walls_summary();
-            let made = receipt::draft(&job, &outcomes.each, by, &walls, Time::now(), true);
+            let walls = self.runner.sandbox.wall_names();
+            let made = receipt::draft(&job, &outcomes.each, by, walls, Time::now(), true);
             let mut draft = Some(&made);
             let load = match reply {
                 Noted::Nobody => {

@@ -11,17 +11,17 @@ use crate::receipts::{Draft, SignedPublication, hash};
 
 /// Characters of a name; only a hostile one is longer.
 const NAME_MAX: usize = 128;
-/// Upper bound on the signers and walls that are named.
+/// Upper bound on the signers that are named.
 const LIST_MAX: usize = 16;
 /// Upper bound on the functions that are named, as on those that run.
 const CALLS_MAX: usize = 256;
 
-/// Of a job that ended now. `walls` is as the grain `sandbox` has them.
+/// Of a job that ended now. `walls` are the names of those that held.
 pub(super) fn draft(
     job: &JobLoad,
     each: &[Called],
     (master, publication): (Option<&str>, Option<Arc<SignedPublication>>),
-    walls: &Value,
+    walls: Vec<String>,
     start: Time,
     killed: bool,
 ) -> Draft {
@@ -42,7 +42,7 @@ pub(super) fn draft(
         },
         calls: each.iter().take(CALLS_MAX).map(call).collect(),
         policy: each.iter().find_map(|called| Some(Digest(called.provenance.as_ref()?.policy))),
-        walls: names(walls),
+        walls,
         start,
         end: Time::now(),
         outcome,
@@ -70,14 +70,4 @@ fn call(called: &Called) -> Call {
         bytes_out: used.bytes_out,
     });
     Call { function: cut(&called.fun), retcode: called.outcome.retcode, module, usage }
-}
-
-/// The walls that hold, with the version of landlock.
-fn names(walls: &Value) -> Vec<String> {
-    let held = walls.get("walls").and_then(|walls| walls.entries()).unwrap_or_default();
-    let held = held.iter().filter(|(_, value)| value.truthy()).filter_map(|(name, value)| {
-        let name = name.text()?;
-        Some(value.as_u64().map_or_else(|| name.to_owned(), |version| format!("{name} {version}")))
-    });
-    held.take(LIST_MAX).collect()
 }

@@ -1,14 +1,15 @@
 //! Grants and revokes lines: in the owner's own file, checked as the minion will read it.
 
-use std::fs::{self, Permissions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use brine_patterns::Glob;
 use brine_protocol::config::{SCHEDULE_FILE, settings, yaml};
+use brine_protocol::files::replace_durable;
 use brine_protocol::value::{Value, ValueExt, map};
 use brine_sandbox::Settings;
+use similar::{ChangeTag, TextDiff};
 
 use super::line::OwnersLine;
 use super::value::{add, at, put, same, take};
@@ -183,27 +184,11 @@ impl File {
 
     /// Replaces the file at once, with its mode and owner. A symbolic link stays one.
     fn write(&self, text: &str) -> io::Result<()> {
-        let path = fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
-        let dir = path.parent().unwrap_or(Path::new("/"));
-        fs::create_dir_all(dir)?;
-        match read(&path) {
-            Ok((now, _)) if now == self.text => {}
-            _ => return Err(io::Error::other("somebody else has just changed it")),
+        fs::create_dir_all(self.path.parent().unwrap_or(Path::new("/")))?;
+        match read(&self.path) {
+            Ok((now, _)) if now == self.text => replace_durable(&self.path, text.as_bytes(), 0o600),
+            _ => Err(io::Error::other("somebody else has just changed it")),
         }
-        let before = fs::metadata(&path).ok();
-        let mut new = tempfile::Builder::new().prefix(".sandbox").suffix(".new").tempfile_in(dir)?;
-        new.write_all(text.as_bytes())?;
-        let mode = before.as_ref().map_or(0o600, |before| before.mode() & 0o7777);
-        new.as_file().set_permissions(Permissions::from_mode(mode))?;
-        if let Some(before) = before {
-            let made = new.as_file().metadata()?;
-            if (made.uid(), made.gid()) != (before.uid(), before.gid()) {
-                chown(new.path(), Some(before.uid()), Some(before.gid()))?;
-            }
-        }
-        new.as_file().sync_all()?;
-        new.persist(&path).map_err(|error| error.error)?;
-        fs::File::open(dir)?.sync_all()
     }
 }
 
@@ -225,11 +210,7 @@ fn read(path: &Path) -> Result<(String, Value), String> {
 
 /// The lines that differ: those that go with `-`, those that come with `+`.
 fn diff(old: &str, new: &str) -> String {
-    let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
-    let before = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
-    let (old, new) = (&old[before..], &new[before..]);
-    let after = old.iter().rev().zip(new.iter().rev()).take_while(|(a, b)| a == b).count();
-    let gone = old[..old.len() - after].iter().map(|line| format!("-{line}"));
-    let come = new[..new.len() - after].iter().map(|line| format!("+{line}"));
-    gone.chain(come).collect::<Vec<_>>().join("\n")
+    let diff = TextDiff::from_lines(old, new);
+    let changes = diff.iter_all_changes().filter(|change| change.tag() != ChangeTag::Equal);
+    changes.map(|change| format!("{}{}", change.tag(), change.value().trim_end())).collect::<Vec<_>>().join("\n")
 }

@@ -79,6 +79,11 @@ impl Living {
         }
     }
 
+    /// Says something of the walls around one executor, without a copy of all. None if it does not run.
+    pub(crate) fn walls<T>(&self, pid: u32, say: impl FnOnce(&Walls) -> T) -> Option<T> {
+        self.lock().get(&pid).map(|(_, walls)| say(walls))
+    }
+
     /// Returns process id, grants and walls of each executor.
     pub(crate) fn all(&self) -> Vec<(u32, DirectGrants, Walls)> {
         self.lock().iter().map(|(pid, (direct, walls))| (*pid, direct.clone(), walls.clone())).collect()

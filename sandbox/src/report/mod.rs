@@ -352,15 +352,24 @@ fn executor(pid: u32, direct: &DirectGrants, walls: &Walls) -> Value {
 /// The walls as a grain: facts about the host, without what changes from start to start.
 pub(crate) fn walls_summary(walls: Option<&Walls>) -> Value {
     let Some(walls) = walls else { return map([("walls", Value::Map(Vec::new())), ("lacking", texts::<&str>([]))]) };
-    let holds = map([
+    map([("walls", map(holding(walls))), ("lacking", texts(walls.lacking()))])
+}
+
+/// The names of the walls that hold, that of landlock with its version.
+pub(crate) fn wall_names(walls: &Walls) -> Vec<String> {
+    let held = holding(walls).into_iter().filter(|(_, value)| value.truthy());
+    held.map(|(name, value)| value.as_u64().map_or_else(|| name.to_owned(), |version| format!("{name} {version}"))).collect()
+}
+
+fn holding(walls: &Walls) -> [(&'static str, Value); 6] {
+    [
         ("user", Value::from(walls.uid != 0)),
         ("no_new_privs", Value::from(walls.no_new_privs)),
         ("hidden", Value::from(walls.hidden)),
         ("seccomp", Value::from(walls.seccomp)),
         ("landlock", Value::from(walls.landlock)),
         ("cgroup", Value::from(matches!(walls.cgroup, Cgroup::In(..)))),
-    ]);
-    map([("walls", holds), ("lacking", texts(walls.lacking()))])
+    ]
 }
 
 fn reaches(direct: &DirectGrants) -> Value {

@@ -392,9 +392,16 @@ impl Sandbox {
     /// Returns the walls around the executor without grants, for the grain `sandbox`: `walls`, a dict of names to what
     /// holds, and `lacking`, a list of what this host lacks.
     pub fn walls_summary(&self) -> Value {
-        let plain = self.executor_pid();
-        let walls = self.walls().into_iter().find(|(pid, ..)| Some(*pid) == plain);
-        report::walls_summary(walls.as_ref().map(|(_, _, walls)| walls))
+        self.plain(|walls| report::walls_summary(Some(walls))).unwrap_or_else(|| report::walls_summary(None))
+    }
+
+    /// Returns the names of the walls that hold around the executor without grants, for receipts: each job has one.
+    pub fn wall_names(&self) -> Vec<String> {
+        self.plain(report::wall_names).unwrap_or_default()
+    }
+
+    fn plain<T>(&self, say: impl FnOnce(&Walls) -> T) -> Option<T> {
+        self.inner.living.walls(self.executor_pid()?, say)
     }
 
     /// Returns the process id of the executor without grants while it runs. For tests and reports.
