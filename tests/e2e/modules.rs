@@ -63,6 +63,7 @@ fn sync_modules_tells_what_changed() {
             "pip",
             "pkg",
             "postgres",
+            "publish",
             "rawfile_json",
             "receipts",
             "saltutil",

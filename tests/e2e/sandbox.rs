@@ -153,6 +153,7 @@ fn the_owner_sees_what_each_module_may_do() {
         "postgres_schema",
         "postgres_tablespace",
         "postgres_user",
+        "publish",
         "rawfile_json",
         "receipts",
         "saltutil",

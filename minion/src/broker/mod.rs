@@ -20,6 +20,7 @@ mod pillar;
 mod policy;
 mod process;
 mod progress;
+mod publish;
 mod receipts;
 mod schedule;
 mod slow;

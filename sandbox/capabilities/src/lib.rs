@@ -41,6 +41,7 @@ mod process;
 mod programs;
 mod progress;
 mod reach;
+mod publish;
 mod receipts;
 mod rules;
 mod schedule;
@@ -113,6 +114,7 @@ macro_rules! each_capability {
             Kernel in kernel: Kernel(KernelOp);
             Beacons in beacons: Beacons(BeaconsOp);
             Receipts in receipts: Receipts(ReceiptsOp);
+            Publish in publish: Publish(PublishOp);
         }
     };
 }

@@ -26,6 +26,7 @@ pub mod pillar;
 pub mod policy;
 pub mod process;
 pub mod progress;
+pub mod publish;
 pub mod receipts;
 pub mod recorded;
 pub mod schedule;
@@ -86,6 +87,7 @@ pub mod bindings {
                 import brine:host/kernel@1.0.0;
                 import brine:host/beacons@1.0.0;
                 import brine:host/receipts@1.0.0;
+                import brine:host/publish@1.0.0;
             }
         ",
         imports: {

@@ -50,6 +50,7 @@ pub(super) fn check(fleet: &Fleet) {
         "pip",
         "pkg",
         "postgres",
+        "publish",
         "rawfile_json",
         "receipts",
         "saltutil",
