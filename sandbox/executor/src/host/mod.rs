@@ -42,7 +42,8 @@ use crate::guest::Guest;
 use crate::value::msgpack::{self, Item, Reader};
 
 /// The interfaces of one capability, without version, and the function that adds each to a linker.
-pub type Links = &'static [(&'static str, fn(&mut Linker<Guest>) -> wasmtime::Result<()>)];
+type Link = (&'static str, fn(&mut Linker<Guest>) -> wasmtime::Result<()>);
+pub type Links = &'static [Link];
 
 macro_rules! link {
     ($($capability:ident in $module:ident: $($op:ident($type:ident)),+;)+) => {

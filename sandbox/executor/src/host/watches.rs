@@ -2,13 +2,14 @@
 
 use brine_sandbox_wire::{HostOp, Watch, WatchesOp};
 use serde::Deserialize;
-use wasmtime::component::{HasSelf, Linker};
+use wasmtime::component::HasSelf;
 
+use super::Link;
 use super::bindings::brine::host::watches as wit;
 use crate::guest::Guest;
 
 /// The capability `changes` has this interface too.
-pub(super) const LINK: (&str, fn(&mut Linker<Guest>) -> wasmtime::Result<()>) =
+pub(super) const LINK: Link =
     ("brine:host/watches", |linker| wit::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest));
 
 #[derive(Deserialize)]
