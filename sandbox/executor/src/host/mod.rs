@@ -42,8 +42,9 @@ use crate::failure::HostFailure;
 use crate::guest::Guest;
 use crate::value::msgpack::{self, Item, Reader};
 
-/// The interfaces of one capability, without version, and the function that adds each to a linker.
+/// An interface, without version, and the function that adds it to a linker.
 type Link = (&'static str, fn(&mut Linker<Guest>) -> wasmtime::Result<()>);
+/// The interfaces of one capability.
 pub type Links = &'static [Link];
 
 macro_rules! link {
