@@ -117,7 +117,8 @@ impl Known {
 /// The seconds since a jid was given, which is the UTC time.
 fn since(jid: &str) -> u64 {
     let at = || DateTime::strptime("%Y%m%d%H%M%S", jid.get(..14)?).ok()?.to_zoned(TimeZone::UTC).ok();
-    at().and_then(|at| u64::try_from(Timestamp::now().duration_since(at.timestamp()).as_secs()).ok()).unwrap_or_default()
+    at().and_then(|at| u64::try_from(Timestamp::now().duration_since(at.timestamp()).as_secs()).ok())
+        .unwrap_or_default()
 }
 
 fn refusal(one: &Value) -> Refusal {

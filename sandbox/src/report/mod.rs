@@ -357,8 +357,11 @@ pub(crate) fn walls_summary(walls: Option<&Walls>) -> Value {
 
 /// The names of the walls that hold, that of landlock with its version.
 pub(crate) fn wall_names(walls: &Walls) -> Vec<String> {
-    let held = holding(walls).into_iter().filter(|(_, value)| value.truthy());
-    held.map(|(name, value)| value.as_u64().map_or_else(|| name.to_owned(), |version| format!("{name} {version}"))).collect()
+    let held = holding(walls)
+        .into_iter()
+        .filter(|(_, value)| !matches!((value.as_bool(), value.as_u64()), (Some(false), _) | (_, Some(0))));
+    held.map(|(name, value)| value.as_u64().map_or_else(|| name.to_owned(), |version| format!("{name} {version}")))
+        .collect()
 }
 
 fn holding(walls: &Walls) -> [(&'static str, Value); 6] {
