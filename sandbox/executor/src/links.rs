@@ -20,7 +20,7 @@ const MAX_NAMES: usize = 300;
 
 /// A set of granted interfaces: one bit for each of [`GRANTABLE`], in that order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub struct InterfaceSet(u32);
+pub struct InterfaceSet(u64);
 
 const _: () = {
     let (mut interfaces, mut capability) = (0, 0);
@@ -28,7 +28,7 @@ const _: () = {
         interfaces += GRANTABLE[capability].len();
         capability += 1;
     }
-    assert!(interfaces <= u32::BITS as usize, "there are more interfaces than bits in `InterfaceSet`");
+    assert!(interfaces <= u64::BITS as usize, "there are more interfaces than bits in `InterfaceSet`");
 };
 
 impl InterfaceSet {
@@ -64,7 +64,7 @@ impl From<InterfaceSet> for Imports {
     }
 }
 
-fn bit(interface: &str) -> Option<u32> {
+fn bit(interface: &str) -> Option<u64> {
     GRANTABLE.iter().copied().flatten().position(|(name, _)| *name == interface).map(|index| 1 << index)
 }
 

@@ -103,7 +103,7 @@ fn what_an_entry_cannot_be() {
     bad(
         "job: true",
         "job: there is no such grant; there are grains, static_grains, config, modules, jobs, disks, policy, process, filesystem, changes, network, pillar, \
-         functions, files, events, mine, progress, schedule, states, kernel, beacons, receipts, sha256, signed_by, downgrade, user, limits, max_running, max_queued and record",
+         functions, files, events, mine, progress, schedule, states, kernel, beacons, receipts, publish, sha256, signed_by, downgrade, user, limits, max_running, max_queued and record",
     );
     bad("sha256: 12ab", "sha256: 64 hex digits are expected, in quotes if all of them are decimal");
     let form = "any, a list of programs, a dict of programs, lines, looks, users, groups, env, cwd, detach and file_size, or false is expected, not";
@@ -162,7 +162,7 @@ fn what_an_entry_cannot_be() {
     bad(
         "\"a\\nb\": 1",
         "a\\nb: there is no such grant; there are grains, static_grains, config, modules, jobs, disks, policy, process, filesystem, changes, \
-         network, pillar, functions, files, events, mine, progress, schedule, states, kernel, beacons, receipts, sha256, signed_by, downgrade, user, limits, max_running, max_queued and record",
+         network, pillar, functions, files, events, mine, progress, schedule, states, kernel, beacons, receipts, publish, sha256, signed_by, downgrade, user, limits, max_running, max_queued and record",
     );
     fails(
         "modules: {x.f: {max_running: 1}}",

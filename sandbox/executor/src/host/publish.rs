@@ -20,7 +20,7 @@ struct Job {
 
 fn bytes(values: Vec<Data>) -> Result<Vec<ByteBuf>, String> {
     let checked = |value: Data| match msgpack::check(&value.msgpack) {
-        Ok(()) => Ok(ByteBuf::from(value.msgpack)),
+        Ok(_) => Ok(ByteBuf::from(value.msgpack)),
         Err(error) => Err(format!("an argument is not one MessagePack value: {error}")),
     };
     values.into_iter().map(checked).collect()
