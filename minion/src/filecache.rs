@@ -108,7 +108,7 @@ impl FileCache {
     /// When the file cannot be fetched or kept.
     pub(crate) async fn get(&self, path: &SafePath, saltenv: &Saltenv) -> Result<Option<Cached>, FileError> {
         let Some(stated) = self.client.request_hash_and_size(path, saltenv).await? else { return Ok(None) };
-        let size = stated.size.unwrap_or(0);
+        let (stated_size, size) = (stated.size, stated.size.unwrap_or(0));
         let hash = FileHash::try_from(stated)?;
         if let Some(cached) = self.find_kept(path, saltenv, &hash) {
             return Ok(Some(cached));
@@ -126,7 +126,7 @@ impl FileCache {
         }
         self.make_room(size).await;
         let mut part = Part::new(&self.parts).map_err(FileError::Keep)?;
-        match self.client.fetch_into(path, saltenv, &hash, &mut part).await {
+        match self.client.fetch_into(path, saltenv, (&hash, stated_size), &mut part).await {
             Ok(hash) => {
                 let file = part.put(&self.root, saltenv, path).map_err(FileError::Keep)?;
                 debug!("{path} of {saltenv} was fetched");

@@ -27,7 +27,7 @@ const SILENT: [(&str, &str); 4] = [
 
 #[test]
 fn jobs_of_the_schedule_return_what_salts_return() {
-    let master = Master::start("");
+    let master = Master::start("peer: {\".*\": [schedule.add]}");
     let mut schedule = "schedule:\n".to_owned();
     for (name, job) in FIRES.iter().chain(&SILENT) {
         schedule.push_str(&format!("  {name}: {job}\n"));
@@ -52,6 +52,7 @@ fn jobs_of_the_schedule_return_what_salts_return() {
         .collect();
     assert!(fired.is_empty(), "{fired:?}");
     commands(&master);
+    sends(&master);
 }
 
 /// The first return of a job, without what differs from run to run.
@@ -131,6 +132,47 @@ fn commands(master: &Master) {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Entries that one minion gives to the other.
+fn sends(master: &Master) {
+    let others = [("brine", "python"), ("python", "brine")];
+    let both = |what: &str, call: &[&str]| {
+        let [ours, salts] = others.map(|(id, other)| {
+            let call: Vec<&str> = call.iter().map(|word| if *word == "OTHER" { other } else { *word }).collect();
+            let answer = plain(master.json(id, &call)).to_string();
+            answer.replace(&format!("\"{other}\""), "\"other\"")
+        });
+        assert_eq!(ours, salts, "{what}");
+    };
+    both("purged", &["schedule.purge"]);
+    both("nothing to move", &["schedule.move", "given", "OTHER"]);
+    for (id, name) in [("brine", "of_brine"), ("python", "of_python")] {
+        let added = master.json(id, &["schedule.add", name, "function=test.echo", "seconds=86000", "job_args=['a b']"]);
+        assert_eq!(added["result"], json!(true), "{added}");
+    }
+    let send = |how: &str| {
+        let [ours, salts] = others.map(|(id, other)| {
+            let answer = master.json(id, &[&format!("schedule.{how}"), &format!("of_{id}"), other]);
+            answer.to_string().replace(other, "OTHER").replace(id, "ID")
+        });
+        assert_eq!(ours, salts, "{how}");
+    };
+    send("copy");
+    let list =
+        |id: &str, name: &str| master.json(id, &["schedule.list", "show_all=True", "return_yaml=False"])[name].clone();
+    for (id, other) in others {
+        let name = format!("of_{id}");
+        let (own, copied) = (list(id, &name), list(other, &name));
+        assert_eq!((&copied["function"], &copied["seconds"]), (&own["function"], &own["seconds"]), "{own}\n{copied}");
+        master.json(other, &["schedule.delete", &name]);
+    }
+    send("move");
+    for (id, other) in others {
+        let name = format!("of_{id}");
+        assert_eq!((&list(id, &name), &list(other, &name)["function"]), (&Value::Null, &json!("test.echo")));
+    }
+    both("nobody", &["schedule.copy", "of_nobody", "nobody"]);
 }
 
 /// An answer without what differs from run to run: times of states, and what Salt adds to `schedule.list` for itself.

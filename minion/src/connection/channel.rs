@@ -20,9 +20,9 @@ use crate::grains::GrainsStore;
 use crate::pki::Pki;
 
 /// Connections to 4506 at once. REQ is lock-step, so this also bounds the requests under way: eight for returns, four for modules, the
-/// pillar, an event, and the requests of jobs, which their own code bounds (four for files, two for events and the mine). So jobs do not
+/// pillar, an event, and the requests of jobs, which their own code bounds (eight for files, two for events and the mine). So jobs do not
 /// delay their own returns.
-const MAX_CONNECTIONS: usize = 21;
+const MAX_CONNECTIONS: usize = 25;
 
 /// Connections kept open between many requests. Opening a connection costs more than a request.
 const MAX_IDLE: usize = 10;

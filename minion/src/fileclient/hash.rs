@@ -112,6 +112,7 @@ impl TryFrom<StatedHash> for FileHash {
 }
 
 /// Hashes a file piece by piece.
+#[derive(Clone)]
 pub(super) enum Hasher {
     Sha224(Sha224),
     Sha256(Sha256),

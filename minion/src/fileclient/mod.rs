@@ -4,6 +4,7 @@
 mod error;
 mod hash;
 mod own;
+mod pieces;
 mod transfer_rate;
 
 use brine_protocol::ids::{SafePath, Saltenv};
@@ -15,6 +16,7 @@ pub use hash::{FileHash, StatedHash};
 use crate::connection::Masters;
 use hash::Hasher;
 pub(crate) use own::OwnFiles;
+use pieces::Pieces;
 use transfer_rate::TransferRate;
 
 /// Upper bound on the names in one listing: more than a tree of modules has.
@@ -233,11 +235,12 @@ impl FileClient {
     /// When the file cannot be fetched or has another hash, see [`FileError`].
     pub async fn fetch(&self, path: &SafePath, saltenv: &Saltenv, said: &FileHash) -> Result<Vec<u8>, FileError> {
         let mut content = Vec::new();
-        self.fetch_into(path, saltenv, said, &mut content).await?;
+        self.fetch_into(path, saltenv, (said, None), &mut content).await?;
         Ok(content)
     }
 
-    /// As [`FileClient::fetch`], piece by piece. The content of the sink is verified only when this has returned its hash.
+    /// As [`FileClient::fetch`], piece by piece. The content of the sink is verified only when this has returned its hash. With the size
+    /// that the master said, several pieces are under way at once, and the end need not be asked for.
     ///
     /// # Errors
     /// As [`FileClient::fetch`], and when the sink cannot keep the content.
@@ -245,7 +248,7 @@ impl FileClient {
         &self,
         path: &SafePath,
         saltenv: &Saltenv,
-        said: &FileHash,
+        (said, mut size): (&FileHash, Option<u64>),
         sink: &mut dyn Sink,
     ) -> Result<FileHash, FileError> {
         let mut said = said.clone();
@@ -254,11 +257,13 @@ impl FileClient {
         loop {
             let mut hasher = Hasher::new(said.kind);
             let at = sink.resume(&said, &mut |kept| hasher.update(kept)).map_err(FileError::Keep)?;
-            let got = self.chunks(path, saltenv, (hasher, at), &mut pace, sink).await?;
+            let pieces = Pieces { client: self, path, saltenv, said: &said, size };
+            let got = pieces.fetch((hasher, at), &mut pace, sink).await?;
             if got == said.hex {
                 return Ok(said);
             }
             sink.restart().map_err(FileError::Keep)?;
+            size = None; // it may be wrong too
             if at > 0 {
                 continue; // the kept part may be wrong
             }
@@ -268,37 +273,6 @@ impl FileClient {
                 return Err(FileError::WrongHash { path: path.clone(), got, said: said.hex });
             }
             said = now; // the file changed while it was fetched
-        }
-    }
-
-    /// Fetches from the kept part to the end and returns the hash of the whole.
-    async fn chunks(
-        &self,
-        path: &SafePath,
-        saltenv: &Saltenv,
-        (mut hasher, mut at): (Hasher, u64),
-        pace: &mut TransferRate,
-        sink: &mut dyn Sink,
-    ) -> Result<String, FileError> {
-        loop {
-            let mut load = file_load("_serve_file", path, saltenv);
-            load.insert("loc", at);
-            let answer = self.request_piece(load).await?;
-            let data = answer.get_bytes("data").ok_or(FileError::Malformed("_serve_file"))?;
-            if data.is_empty() {
-                let dest = answer.get_bytes("dest").unwrap_or_default();
-                if at == 0 && dest.is_empty() {
-                    return Err(FileError::Missing(path.clone()));
-                }
-                return Ok(hasher.hex());
-            }
-            at += data.len() as u64;
-            if at > self.max_file {
-                return Err(FileError::TooLarge { path: path.clone(), max: self.max_file });
-            }
-            hasher.update(data);
-            sink.write(data).map_err(FileError::Keep)?;
-            pace.add_piece(data.len()).map_err(|why| FileError::TooSlow { path: path.clone(), why })?;
         }
     }
 

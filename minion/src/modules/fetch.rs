@@ -68,7 +68,7 @@ impl Modules {
             false => self.partials.open(name, &hash, size).await,
         };
         let mut part = part.at_most(small.then_some(SMALL_MODULE));
-        match fetch_whole(client, (&path, saltenv), name, &hash, &mut part).await {
+        match fetch_whole(client, (&path, saltenv), name, (&hash, size), &mut part).await {
             Ok(()) => {}
             // The part that came is kept for the next fetch.
             Err(e @ (FileError::Channel(_) | FileError::TooSlow { .. })) => return Err(e.to_string()),
@@ -81,7 +81,7 @@ impl Modules {
             None => None,
             Some(signed) => {
                 let mut signature = Signature(Vec::new());
-                match client.fetch_into(&beside, saltenv, signed, &mut signature).await {
+                match client.fetch_into(&beside, saltenv, (signed, None), &mut signature).await {
                     Ok(_) => Some(signature.0),
                     Err(FileError::Missing(_)) => None,
                     Err(e) => return Err(format!("its signature: {e}")),
@@ -105,13 +105,13 @@ async fn fetch_whole(
     client: &FileClient,
     (path, saltenv): (&SafePath, &Saltenv),
     name: &ModuleName,
-    hash: &FileHash,
+    said: (&FileHash, Option<u64>),
     part: &mut Part,
 ) -> Result<(), FileError> {
     let (mut tries, mut left) = (TRIES, MAX_INTERRUPTIONS);
     loop {
         let before = part.len();
-        match client.fetch_into(path, saltenv, hash, part).await {
+        match client.fetch_into(path, saltenv, said, part).await {
             Err(FileError::Channel(e)) => {
                 tries = if part.len() > before { TRIES } else { tries - 1 };
                 left -= 1;

@@ -61,8 +61,10 @@ async fn files_are_read_in_pieces_and_fetched_once() {
         got.extend(piece);
     }
     assert_eq!(got, content);
-    let expected: Vec<u64> = (0..=10).map(|n| n * 1000).collect();
-    assert_eq!(served(&mut master), expected);
+    // Several are under way at once. The end is known by the size that the master said.
+    let mut pieces = served(&mut master);
+    pieces.sort_unstable();
+    assert_eq!(pieces, (0..10).map(|n| n * 1000).collect::<Vec<u64>>());
     master.put_file("a/large", b"new and short");
     assert_eq!(read(&minion, "a/large", 9_990, 640).await, Ok(Value::Binary(content[9_990..].to_vec())));
     assert_eq!(read(&minion, "a/large", 0, 640).await, Ok(Value::Binary(b"new and short".to_vec())));
@@ -85,7 +87,7 @@ async fn cached_files_are_whole_verified_and_in_their_place() {
     assert_eq!(cache(&minion, "a/b.txt").await, Ok(text(path.to_str().unwrap())));
     assert_eq!(std::fs::read(&path).unwrap(), b"text ".repeat(500));
     assert_eq!(mode(&path), 0o600);
-    assert_eq!(served(&mut master).len(), 4);
+    assert_eq!(served(&mut master).len(), 3);
     // A cached file is fetched again only if it was changed on this host.
     cache(&minion, "a/b.txt").await.unwrap();
     assert_eq!(served(&mut master).len(), 0);

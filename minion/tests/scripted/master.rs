@@ -78,6 +78,8 @@ pub struct Script {
     pub chunk: usize,
     /// The file whose content requests get no reply.
     pub no_content: Option<String>,
+    /// The time after each reply: a slow link.
+    pub pause: Duration,
     /// The reply to requests for lists of files; none for the actual list.
     pub list: Option<Value>,
     pub pillar: Value,
@@ -112,6 +114,7 @@ impl Master {
             no_list: false,
             chunk: 1000,
             no_content: None,
+            pause: Duration::ZERO,
             list: None,
             pillar: map([("role", "test")]),
             refuses: false,
@@ -331,6 +334,10 @@ impl Desk {
             incoming.reply.authenticated();
             if let Some(reply) = self.answer(&incoming.payload) {
                 let _ = incoming.reply.send(reply.into()).await;
+            }
+            let pause = self.script.lock().unwrap().pause;
+            if !pause.is_zero() {
+                tokio::time::sleep(pause).await;
             }
         }
     }

@@ -6,7 +6,8 @@ use serde_json::json;
 #[test]
 fn both_kinds_of_minion_work_together() {
     let master = Master::start(
-        "timeout: 30\npeer:\n  python1: [test.*, 'L@python2': [grains.get: [args: [id]]]]\npeer_run:\n  python1: [manage.up]\n\
+        "timeout: 30\npeer:\n  python1: &ours [test.*, 'L@python2': [grains.get: [args: [id]]]]\n  brine: *ours\n\
+         peer_run:\n  python1: &runs [manage.up]\n  brine: *runs\n\
          nodegroups: {pythons: 'G@kind:python'}\n",
     );
     let [_one, _two] =
@@ -67,16 +68,24 @@ fn both_kinds_of_minion_work_together() {
         all.extend(args);
         master.json(who, &all)
     };
-    assert_eq!(publish("python1", &["*", "test.ping"]), json!({"brine": true, "python1": true, "python2": true}));
-    assert_eq!(publish("python1", &["*", "test.echo", "[ahoj]"])["brine"], json!("ahoj"));
-    assert_eq!(publish("python1", &["kind:brine", "test.ping", "tgt_type=grain"]), json!({"brine": true}));
-    assert_eq!(
-        publish("python1", &["G@kind:python and not python1", "test.ping", "tgt_type=compound"]),
-        json!({"python2": true})
-    );
-    assert_eq!(publish("python1", &["python2", "grains.get", "[id]"]), json!({"python2": "python2"}));
-    let full = master.json("python1", &["publish.full_data", "brine", "test.ping"]);
-    assert_eq!(full["brine"]["ret"], json!(true));
+    for who in ["python1", "brine"] {
+        let publish = |args: &[&str]| publish(who, args);
+        assert_eq!(publish(&["*", "test.ping"]), json!({"brine": true, "python1": true, "python2": true}), "{who}");
+        assert_eq!(publish(&["*", "test.echo", "[ahoj]"])["brine"], json!("ahoj"), "{who}");
+        assert_eq!(publish(&["brine", "test.echo", "one"]), json!({"brine": "one"}), "{who}");
+        assert_eq!(publish(&["kind:brine", "test.ping", "tgt_type=grain"]), json!({"brine": true}), "{who}");
+        let others = publish(&["G@kind:python and not python1", "test.ping", "tgt_type=compound"]);
+        assert_eq!(others, json!({"python2": true}), "{who}");
+        assert_eq!(publish(&["python2", "grains.get", "[id]"]), json!({"python2": "python2"}), "{who}");
+        assert_eq!(publish(&["*", "publish.publish", "['*', test.ping]"]), json!({}), "{who}");
+        assert_eq!(publish(&["nobody", "test.ping"]), json!({}), "{who}");
+        let several = publish(&["brine", "test.ping,test.echo", "['', 'x y']"]);
+        assert_eq!(several["brine"]["test.ping"], json!(true), "{who} {several}");
+        let kwargs = publish(&["brine", "test.kwarg", "['cheese=spam','spam=cheese']"]);
+        assert_eq!((&kwargs["brine"]["cheese"], &kwargs["brine"]["spam"]), (&json!("spam"), &json!("cheese")), "{who}");
+        let full = master.json(who, &["publish.full_data", "brine", "test.ping"]);
+        assert_eq!(full["brine"]["ret"], json!(true), "{who}");
+    }
     let events = master.events();
     for (who, tgt, fun, arg) in [
         ("python1", "*", "cmd.run", "[id]"),
@@ -84,11 +93,17 @@ fn both_kinds_of_minion_work_together() {
         ("python1", "brine", "grains.get", "[id]"),
         ("python1", "*", "test.ping,cmd.run", "['', id]"),
         ("python2", "*", "test.ping", "[]"),
+        ("brine", "*", "cmd.run", "[id]"),
+        ("brine", "brine", "grains.get", "[id]"),
+        ("brine", "*", "test.ping,cmd.run", "['', id]"),
     ] {
         assert_eq!(publish(who, &[tgt, fun, arg]), json!({}), "{who} {fun} {arg} on {tgt}");
         events.wait(fun, |tag, data| tag == format!("brine/refused/peer/{who}") && data["fun"] == fun);
     }
-    assert_eq!(master.json("python1", &["publish.runner", "manage.up"]), json!(["brine", "python1", "python2"]));
-    assert_eq!(master.json("python1", &["publish.runner", "jobs.list_jobs"]), json!({}));
+    for who in ["python1", "brine"] {
+        let runner = |name: &str| master.json(who, &["publish.runner", name]);
+        assert_eq!(runner("manage.up"), json!(["brine", "python1", "python2"]), "{who}");
+        assert_eq!(runner("jobs.list_jobs"), json!({}), "{who}");
+    }
     assert_eq!(master.json("python2", &["publish.runner", "manage.up"]), json!({}));
 }

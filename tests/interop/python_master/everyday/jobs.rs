@@ -13,6 +13,7 @@ pub(super) fn check(fleet: &Fleet) {
     later(fleet);
     own(fleet);
     receipts(fleet);
+    peers(fleet);
     // A job longer than the timeout: the client calls find_job and continues to wait.
     assert_eq!(fleet.master.json("brine1", &["-t", "1", "test.sleep", "3"]), json!(true));
 }
@@ -69,6 +70,29 @@ fn later(fleet: &Fleet) {
     assert_eq!(looked_up, json!({"brine1": "later", "brine2": "later", "python": "later"}));
     let listed: Value = master.command("salt-run", &["--out=json", "jobs.list_job", &jid]).exits(0).json();
     assert_eq!(listed["Result"]["brine1"]["retcode"], json!(0), "{listed}");
+}
+
+/// `publish.*` of a Brine minion and of a Python one, at a master that permits both the same.
+fn peers(fleet: &Fleet) {
+    let calls: [&[&str]; 7] = [
+        &["publish.publish", "*", "test.ping"],
+        &["publish.publish", "brine*", "test.arg", "['1', 'a=b', '[x]']"],
+        &["publish.full_data", "brine2", "test.echo", "text"],
+        &["publish.publish", "*", "cmd.run", "id"],
+        &["publish.publish", "nobody", "test.ping"],
+        &["publish.runner", "test.arg", "[a, 1]"],
+        &["publish.runner", "manage.up"],
+    ];
+    for call in calls {
+        let [mut ours, mut salts] = ["brine1", "python"].map(|id| fleet.master.json(id, call));
+        // Salt tells functions of their job.
+        for answer in [&mut ours, &mut salts].into_iter().filter_map(Value::as_object_mut) {
+            for kwargs in answer.values_mut().filter_map(|one| one.get_mut("kwargs")?.as_object_mut()) {
+                kwargs.retain(|name, _| !name.starts_with("__pub_"));
+            }
+        }
+        assert_eq!(ours, salts, "{call:?}");
+    }
 }
 
 /// The receipt is one more field of a return: Python's job cache keeps it, and shows the return as any other.

@@ -39,6 +39,7 @@ fn fleet() -> Fleet {
     let config = format!(
         "file_roots: {{base: [{srv}/salt], dev: [{srv}/dev]}}\npillar_roots: {{base: [{srv}/pillar]}}\n\
          fileserver_list_cache_time: 0\n\
+         peer: {{brine1: [test.*], python: [test.*]}}\npeer_run: {{brine1: [test.arg], python: [test.arg]}}\n\
          nodegroups: {{brines: 'L@brine1,brine2', nested: 'N@brines and not brine2', grainy: 'G@role:web or python'}}\n"
     );
     std::fs::write(master.path("conf/master.d/test.conf"), config).expect("our own folder");
