@@ -1,5 +1,7 @@
 //! Names of users and groups.
 
+use std::sync::OnceLock;
+
 /// Upper bound on the bytes of `/etc/passwd` and `/etc/group`: enough for a large site.
 const MAX_ACCOUNTS_BYTES: u64 = 16 * 1024 * 1024;
 
@@ -11,14 +13,18 @@ pub(crate) fn user_name(uid: u32) -> Option<String> {
 }
 
 /// Returns the name of the user that runs this program, as Salt records it for a call at a terminal: `sudo_NAME` if
-/// `sudo` made that user root.
+/// `sudo` made that user root. It is looked up once: beacons ask for it at each look.
 pub(crate) fn own_name() -> String {
-    let uid = rustix::process::getuid().as_raw();
-    match (std::env::var("SUDO_USER"), user_name(uid)) {
-        (Ok(who), _) if uid == 0 && !who.is_empty() && who != "root" => format!("sudo_{who}"),
-        (_, Some(name)) => name,
-        _ => uid.to_string(),
-    }
+    static NAME: OnceLock<String> = OnceLock::new();
+    let look_up = || {
+        let uid = rustix::process::getuid().as_raw();
+        match (std::env::var("SUDO_USER"), user_name(uid)) {
+            (Ok(who), _) if uid == 0 && !who.is_empty() && who != "root" => format!("sudo_{who}"),
+            (_, Some(name)) => name,
+            _ => uid.to_string(),
+        }
+    };
+    NAME.get_or_init(look_up).clone()
 }
 
 /// Looks up the name of a group in `/etc/group`.

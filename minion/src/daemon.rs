@@ -155,6 +155,9 @@ async fn take_up(args: &DaemonArgs, before: &MinionOpts, control: &MinionControl
     // Key files may have changed even if the configuration has not.
     let modules = control.reload(settings).await;
     reload::report(&before.config, &opts.config);
+    if let Err(why) = control.reload_schedule(&opts.config) {
+        error!("the schedule of the configuration is not taken up, the one before stays: {why}");
+    }
     let names = |names: &[brine_sandbox::ModuleName]| {
         let names: Vec<&str> = names.iter().map(brine_sandbox::ModuleName::as_str).collect();
         if names.is_empty() { "none".to_owned() } else { names.join(", ") }

@@ -40,7 +40,7 @@ impl Startup {
         info!("the states of the start: {fun}");
         let job = own_job(&self.opts, fun, args, None, Vec::new());
         let reply = Reply::Master { returns: Arc::clone(&self.returns), as_jid: Some(AsJid::Requested) };
-        if self.jobs.submit(Source::Own { master, recorded: true, reply }, job).is_none() {
+        if self.jobs.submit(Source::Own { master, recorded: true, reply, on_end: None }, job).is_none() {
             warn!("the states of the start did not run");
         }
     }

@@ -81,6 +81,8 @@ pub struct Armed {
     pub fire: Option<Fire>,
     /// What was missed until now.
     pub missed: Option<Missed>,
+    /// Each firing that was due until then has happened or is in `missed`: to be kept for the next start. None: as it was.
+    pub settled: Option<Timestamp>,
 }
 
 /// What is known of an entry's last firing.
@@ -93,36 +95,38 @@ impl Entry {
         let is_wrong = |last: &Timestamp| late(*last).is_negative() && late(*last).unsigned_abs() > WRONG_CLOCK;
         let last = last.filter(|last| !is_wrong(last));
         if let Trigger::Every(every) = self.trigger {
-            let passed = last.map(late);
-            let (wait, missed) = match passed {
-                None if self.run_on_start => return self.with_extra(Some(Fire::Up(now.up)), None, now),
-                None => (every, None),
-                Some(passed) if passed.is_negative() => (every, None),
-                Some(passed) => {
-                    let passed = passed.unsigned_abs();
-                    let count = passed.as_secs() / every.as_secs().max(1);
-                    let first = last.and_then(|last| last.saturating_add(every).ok());
-                    // One of them is made up for now.
-                    let missed =
-                        first.filter(|_| count > 1).map(|first| Missed { first, count: (count - 1).min(MAX_COUNTED) });
-                    (every.saturating_sub(passed), missed)
+            let Some(last) = last.filter(|last| *last <= now.wall) else {
+                if last.is_none() && self.run_on_start {
+                    return self.with_extra(Some(Fire::Up(now.up)), None, now);
                 }
+                // The wait begins now, and goes on over further starts.
+                let fire = Fire::Up(now.up + every + self.splayed(random));
+                return Armed { settled: Some(now.wall), ..self.with_extra(Some(fire), None, now) };
             };
-            return self.with_extra(Some(Fire::Up(now.up + wait + self.splayed(random))), missed, now);
+            let passed = late(last).unsigned_abs();
+            let wait = (every + self.splayed(random)).saturating_sub(passed);
+            // One of them is made up for now.
+            let count = (passed.as_secs() / every.as_secs().max(1)).saturating_sub(1);
+            let missed = (count > 0).then(|| Missed { first: after(last, every, 1), count: count.min(MAX_COUNTED) });
+            let settled = missed.map(|_| after(last, every, count));
+            let missed = both(missed, self.missed_extra(last, now));
+            return Armed { settled, ..self.with_extra(Some(Fire::Up(now.up + wait)), missed, now) };
         }
         if self.run_on_start {
-            return Armed { fire: Some(Fire::Wall(now.wall)), missed: self.missed_since(last, now) };
+            let missed = self.missed_since(last, now);
+            return Armed { fire: Some(Fire::Wall(now.wall)), missed, settled: Some(now.wall) };
         }
-        let since = last.filter(|_| matches!(self.trigger, Trigger::Cron(_))).unwrap_or(now.wall).max(now.wall);
         let graced = match (&self.trigger, last) {
             // A date that has just passed still counts, unless it has been seen.
             (Trigger::Once(_) | Trigger::When(_), None) => now.wall.saturating_sub(2.seconds()).unwrap_or(now.wall),
             (Trigger::Once(_) | Trigger::When(_), Some(last)) => {
                 now.wall.saturating_sub(GRACE).unwrap_or(now.wall).max(last)
             }
-            _ => since,
+            (_, last) => last.unwrap_or(now.wall).max(now.wall),
         };
-        Armed { fire: self.wall(graced, now, random), missed: self.missed_between(last, graced, now) }
+        let missed = self.missed_between(last, graced, now);
+        let settled = (last.is_none() || missed.is_some()).then_some(graced);
+        Armed { fire: self.wall(graced, now, random), missed, settled }
     }
 
     /// The next firing after one that was due at `due`. It is known whether that one came too late to count.
@@ -131,14 +135,16 @@ impl Entry {
             (Fire::Up(at), Trigger::Every(every)) => {
                 let late = now.up.saturating_sub(at);
                 let count = late.as_secs() / every.as_secs().max(1);
-                let first = Fire::Up(at + *every).on_wall(now);
-                let missed = (count > 0).then_some(Missed { first, count: count.min(MAX_COUNTED) });
-                self.with_extra(Some(Fire::Up(now.up + *every + self.splayed(random))), missed, now)
+                let (due, every) = (due.on_wall(now), *every);
+                let missed = (count > 0).then(|| Missed { first: after(due, every, 1), count: count.min(MAX_COUNTED) });
+                let missed = both(missed, self.missed_extra(due, now));
+                let next = Fire::Up(now.up + every + self.splayed(random));
+                Armed { settled: Some(after(due, every, count)), ..self.with_extra(Some(next), missed, now) }
             }
+            // One of `run_explicit`: the interval goes on.
             (Fire::Wall(at), Trigger::Every(every)) => {
-                // One of `run_explicit`: the interval goes on.
-                let _ = at;
-                self.with_extra(Some(Fire::Up(now.up + *every)), None, now)
+                let missed = self.missed_extra(at, now);
+                Armed { settled: Some(at), ..self.with_extra(Some(Fire::Up(now.up + *every)), missed, now) }
             }
             (due, _) => {
                 let due = due.on_wall(now);
@@ -147,7 +153,8 @@ impl Entry {
                     _ => now.wall.saturating_sub(GRACE).unwrap_or(now.wall),
                 };
                 let from = due.max(graced);
-                Armed { fire: self.wall(from, now, random), missed: self.missed_between(Some(due), from, now) }
+                let missed = self.missed_between(Some(due), from, now);
+                Armed { fire: self.wall(from, now, random), missed, settled: Some(from) }
             }
         }
     }
@@ -185,7 +192,7 @@ impl Entry {
             (Some(fire), Some(extra)) if extra < fire.on_wall(now) => Some(Fire::Wall(extra)),
             (fire, _) => fire,
         };
-        Armed { fire, missed }
+        Armed { fire, missed, settled: None }
     }
 
     fn missed_since(&self, last: Seen, now: &Now) -> Option<Missed> {
@@ -194,13 +201,36 @@ impl Entry {
 
     /// The times after `from` and up to `to`.
     fn missed_between(&self, from: Seen, to: Timestamp, now: &Now) -> Option<Missed> {
-        let first = self.trigger.next(from?, &now.zone).filter(|at| *at <= to)?;
-        let (mut at, mut count) = (first, 0);
-        while count < MAX_COUNTED && at <= to {
-            count += 1;
-            let Some(next) = self.trigger.next(at, &now.zone) else { break };
-            at = next;
+        let next = |from| {
+            let regular = self.trigger.next(from, &now.zone);
+            regular.into_iter().chain(self.extra_after(from, now)).min().filter(|at| *at <= to)
+        };
+        let first = next(from?)?;
+        let (mut at, mut count) = (first, 1);
+        while let Some(further) = next(at).filter(|_| count < MAX_COUNTED) {
+            (at, count) = (further, count + 1);
         }
         Some(Missed { first, count })
     }
+
+    /// The dates of an interval's `run_explicit` after `from` and until now.
+    fn missed_extra(&self, from: Timestamp, now: &Now) -> Option<Missed> {
+        let instants = self.extra.iter().filter_map(|at| instant(*at, &now.zone));
+        let passed = instants.filter(|at| *at > from && *at <= now.wall);
+        passed.map(|first| Missed { first, count: 1 }).fold(None, |all, one| both(all, Some(one)))
+    }
+}
+
+fn both(one: Option<Missed>, other: Option<Missed>) -> Option<Missed> {
+    let joined = one.zip(other).map(|(one, other)| Missed {
+        first: one.first.min(other.first),
+        count: (one.count + other.count).min(MAX_COUNTED),
+    });
+    joined.or(one).or(other)
+}
+
+/// The time of the n-th firing of an interval after `from`.
+fn after(from: Timestamp, every: Duration, nth: u64) -> Timestamp {
+    let passed = Duration::from_secs(every.as_secs().saturating_mul(nth));
+    from.saturating_add(passed).unwrap_or(Timestamp::MAX)
 }

@@ -122,6 +122,10 @@ fn an_interval_counts_from_its_last_time() {
     assert_eq!((armed.fire, armed.missed), (up(1_000), None));
     let armed = job.at_start(ago(300), &at, 0);
     assert_eq!((armed.fire, armed.missed), (up(1_000), Some(Missed { first: ago(210).unwrap(), count: 2 })));
+    // What was said to be missed is not said again, and what is made up for now still is.
+    assert_eq!(armed.settled, ago(120));
+    let again = job.at_start(armed.settled, &at, 0);
+    assert_eq!((again.fire, again.missed, again.settled), (up(1_000), None, None));
     // Noted by a clock that was wrong.
     assert_eq!(job.at_start(ago(-30), &at, 0).fire, up(1_090));
     assert_eq!(job.at_start(ago(-90_000), &at, 0).fire, up(1_000));
@@ -129,9 +133,50 @@ fn an_interval_counts_from_its_last_time() {
     let later = Now { up: at.up + Duration::from_secs(3_600), ..at.clone() };
     let armed = job.after(Fire::Up(Duration::from_secs(1_000)), &later, 0);
     assert_eq!((armed.fire, armed.missed.unwrap().count), (up(4_690), 40));
+    // A start after that runs it no second time.
+    let woken = Now { wall: at.wall.saturating_add(Duration::from_secs(3_600)).unwrap(), ..later };
+    let restarted = job.at_start(job.after(Fire::Up(at.up), &woken, 0).settled, &woken, 0);
+    assert_eq!((restarted.fire, restarted.missed), (up(4_600 + 90), None));
     let splayed = entry(&[("seconds", 10.into()), ("splay", map([("start", 5), ("end", 7)]))]);
     let next: Vec<_> = (0..4).map(|random| splayed.after(Fire::Up(at.up), &at, random).fire).collect();
     assert_eq!(next, [up(1_015), up(1_016), up(1_017), up(1_015)]);
+}
+
+/// A minion that is started again more often than the interval still gets to run it.
+#[test]
+fn a_wait_goes_on_over_restarts() {
+    for more in [("run_on_start", Value::from(false)), ("splay", 40.into())] {
+        let job = entry(&[("hours", 1.into()), more]);
+        let at = |minutes: u64| {
+            let start = now("2026-11-24T12:00:00", "UTC", 0);
+            let passed = Duration::from_secs(60 * minutes);
+            Now { wall: start.wall.saturating_add(passed).unwrap(), up: passed, ..start }
+        };
+        let mut last = Some(at(0).wall);
+        if !job.run_on_start {
+            last = job.at_start(None, &at(0), 0).settled;
+        }
+        let mut due = None;
+        for start in (10..90).step_by(10) {
+            let armed = job.at_start(last, &at(start), 39);
+            assert_eq!((armed.missed, armed.settled), (None, None), "{start}");
+            due = due.or(armed.fire.filter(|fire| fire.is_due(&at(start))).map(|_| start));
+        }
+        assert_eq!(due, Some(if job.run_on_start { 70 } else { 60 }));
+    }
+}
+
+/// A date to which a job was postponed is one of its times.
+#[test]
+fn a_date_of_run_explicit_is_missed_as_others_are() {
+    let explicit = list([map([("time", "2026-11-24T11:15:00"), ("time_fmt", "%Y-%m-%dT%H:%M:%S")])]);
+    let last = now("2026-11-24T11:00:00", "UTC", 0).wall;
+    let later = now("2026-11-24T11:30:00", "UTC", 5);
+    for when in [("hours", Value::from(1)), ("cron", "0 * * * *".into())] {
+        let job = entry(&[when, ("run_explicit", explicit.clone())]);
+        let missed = job.at_start(Some(last), &later, 0).missed.unwrap();
+        assert_eq!((missed.first.to_string().as_str(), missed.count), ("2026-11-24T11:15:00Z", 1));
+    }
 }
 
 #[test]

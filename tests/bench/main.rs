@@ -8,6 +8,7 @@ mod api;
 mod drive;
 mod events;
 mod executor;
+mod idle;
 mod machine;
 mod measure;
 mod plot;

@@ -11,6 +11,7 @@ use brine_tests::salt::{Kind, python};
 use crate::api;
 use crate::drive::Drive;
 use crate::events;
+use crate::idle;
 use crate::reactor;
 use crate::rows::{Figures, Key};
 use crate::side::{ID, Side};
@@ -45,6 +46,8 @@ pub(crate) struct Runs {
     /// Events with a reaction, and events without while CPU time is taken.
     pub(crate) reactions: usize,
     pub(crate) unmatched: usize,
+    /// Time for which idle minions are looked at.
+    pub(crate) idle: Duration,
 }
 
 impl Runs {
@@ -68,6 +71,7 @@ impl Runs {
                 states: 20,
                 reactions: 200,
                 unmatched: 25_000,
+                idle: Duration::from_secs(30),
             }
         } else {
             let rate = [1_000, 3_000, 6_000];
@@ -87,6 +91,7 @@ impl Runs {
                 states: 50,
                 reactions: 1_000,
                 unmatched: 50_000,
+                idle: Duration::from_secs(180),
             }
         }
     }
@@ -111,6 +116,7 @@ impl Runs {
                 states: 3,
                 reactions: 10,
                 unmatched: 100,
+                idle: Duration::from_secs(30),
             }
         } else {
             let rate = [30, 100, 200];
@@ -130,6 +136,7 @@ impl Runs {
                 states: 10,
                 reactions: 30,
                 unmatched: 300,
+                idle: Duration::from_secs(180),
             }
         }
     }
@@ -148,8 +155,8 @@ const SMALL: usize = 1_000;
 const DRIFT_WARM_UP: usize = 10_000;
 
 /// Names of the parts of the measurement for `--only`.
-pub(crate) const PARTS: [&str; 11] =
-    ["cold", "client", "jobs", "memory", "events", "files", "starts", "api", "values", "states", "reactor"];
+pub(crate) const PARTS: [&str; 12] =
+    ["cold", "client", "jobs", "memory", "events", "files", "starts", "api", "values", "states", "reactor", "idle"];
 
 /// Measures these parts of one side, and the drift of memory if `runs.drift` is not 0.
 pub(crate) fn all(kind: Kind, runs: &Runs, parts: &[String]) -> Figures {
@@ -214,6 +221,7 @@ pub(crate) fn all(kind: Kind, runs: &Runs, parts: &[String]) -> Figures {
     part("values", &mut |figures| values::measure(kind, runs.pillars, runs.renders, figures));
     part("states", &mut |figures| states::measure(kind, runs.states, figures));
     part("reactor", &mut |figures| reactor::measure(kind, runs.reactions, runs.unmatched, figures));
+    part("idle", &mut |figures| idle::measure(kind, runs.idle, figures));
     figures
 }
 

@@ -46,6 +46,8 @@ pub(crate) enum Key {
     StatesPeak,
     Reaction,
     Matching,
+    IdleCpu,
+    IdleMemory,
 }
 
 /// The figures of one side.
@@ -138,6 +140,15 @@ const LINES: &[Line] = &[
         Some(20.0),
         None,
     ),
+    (
+        Key::IdleCpu,
+        "100 scheduled jobs, 10 beacons that look each second, no events: CPU of minion and executor above one without",
+        "% of a core",
+        Less,
+        Some(0.2),
+        None,
+    ),
+    (Key::IdleMemory, "the same, PSS", "MiB", Less, Some(2.0), None),
 ];
 
 /// Returns the rows of both sides.

@@ -38,6 +38,7 @@ mod returners;
 mod runners;
 mod salts_tests;
 mod sandbox;
+mod schedule;
 mod schedule_states;
 mod secrets;
 mod signatures;

@@ -13,6 +13,8 @@ const MAX_TABLE: u64 = 4 << 20;
 const MAX_PROCESSES: usize = 100_000;
 /// The kernel keeps so many bytes of a process's name.
 const KEPT: usize = 15;
+/// Those of the kernel's own workers are longer, up to this with the end of the line.
+const MAX_KEPT: usize = 128;
 
 impl Perform<KernelOp> for MinionBroker {
     async fn perform(&self, _: &Caller, op: KernelOp) -> Result<Value, HostError> {
@@ -43,7 +45,7 @@ fn processes() -> std::io::Result<Vec<u8>> {
         let pid = item.file_name();
         let Some(pid) = pid.to_str().filter(|name| name.bytes().all(|b| b.is_ascii_digit())) else { continue };
         // One that ended meanwhile has no name.
-        let Ok(mut name) = whole(&format!("/proc/{pid}/comm")) else { continue };
+        let Ok(mut name) = kept_name(pid) else { continue };
         while name.last() == Some(&b'\n') {
             name.pop();
         }
@@ -57,6 +59,13 @@ fn processes() -> std::io::Result<Vec<u8>> {
         all.push(0);
     }
     Ok(all)
+}
+
+/// The name that the kernel keeps of a process. One read is enough, and there are many processes.
+fn kept_name(pid: &str) -> std::io::Result<Vec<u8>> {
+    let mut name = [0; MAX_KEPT];
+    let length = std::fs::File::open(format!("/proc/{pid}/comm"))?.read(&mut name)?;
+    Ok(name[..length].to_vec())
 }
 
 /// The name of the program, if the kernel's is its beginning. Of the arguments nothing else is given away.

@@ -54,7 +54,7 @@ use admission::{Admission, Place, is_control};
 use outcomes::{Outcomes, weight};
 use own_failures::OwnFailures;
 use proc::{Left, ProcRecord};
-use source::{Checks, Delivery, Noted, Rules};
+use source::{Checks, Delivery, Noted, OnEnd, Rules};
 
 /// Ending an instance and writing its return takes milliseconds.
 const KILL_GRACE: Duration = Duration::from_secs(3);
@@ -159,7 +159,7 @@ impl Jobs {
     fn enter(&self, rules: &Rules, job: &JobLoad) -> Option<Place> {
         let entered = self.admission.enter(weight(&job.raw), is_control(job) || self.is_short(job));
         let why = match (entered, &rules.delivery) {
-            (Ok(place), Delivery::Spool(returns) | Delivery::Own(Reply::Master { returns, .. }))
+            (Ok(place), Delivery::Spool(returns) | Delivery::Own(Reply::Master { returns, .. }, _))
                 if !returns.has_room(place.before) =>
             {
                 SPOOL_FULL.to_owned()
@@ -203,7 +203,7 @@ impl Jobs {
     }
 
     async fn run(self: Arc<Self>, rules: Rules, mut job: JobLoad, _place: Option<Place>) {
-        if let Delivery::Own(reply) = &rules.delivery {
+        if let Delivery::Own(reply, _) = &rules.delivery {
             reply.note(&mut job.raw);
         }
         let start = Time::now();
@@ -253,14 +253,16 @@ impl Jobs {
                 let load = return_load::for_own(&self.opts.id, &job, outcomes, None);
                 self.keep_receipt(draft, &load);
             }
-            Delivery::Own(reply) => self.reply(reply, rules.master, (&job, draft), outcomes, record),
+            Delivery::Own(reply, on_end) => {
+                self.reply((reply, on_end), rules.master, (&job, draft), outcomes, record);
+            }
         }
     }
 
     /// Hands out the outcome of a job that the minion started by itself.
     fn reply(
         &self,
-        reply: Reply,
+        (reply, on_end): (Reply, Option<OnEnd>),
         master: Option<Arc<str>>,
         (job, draft): (&JobLoad, Option<&Draft>),
         outcomes: Outcomes,
@@ -281,11 +283,14 @@ impl Jobs {
                 self.give(master.as_deref(), job, &load);
                 let draft = self.unless_unkept(as_jid, draft, &load);
                 // The return of the owner's own job goes to the master that the minion has.
-                self.keep(&returns, master, (job, draft), load, record);
+                self.keep(&returns, master, (job, draft), load, (record, on_end));
             }
             Reply::Nobody => {
                 let load = return_load::for_own(&self.opts.id, job, outcomes, None);
                 self.keep_receipt(draft, &load);
+                if let Some(note) = on_end {
+                    note();
+                }
                 drop(record);
             }
         }
@@ -307,7 +312,7 @@ impl Jobs {
             true => drop(load.remove("ret")),
             false => load.insert("ret", others.join(",")),
         }
-        self.keep(returns, master, (job, draft), load, record);
+        self.keep(returns, master, (job, draft), load, (record, None));
     }
 
     /// What the receipt of a job says; none if no receipts are made.
@@ -364,9 +369,13 @@ impl Jobs {
         master: Option<Arc<str>>,
         (job, draft): (&JobLoad, Option<&Draft>),
         load: Value,
-        record: ProcRecord,
+        (record, on_end): (ProcRecord, Option<OnEnd>),
     ) {
         let kept = returns.keep(job.jid.as_str(), master.clone(), load, draft);
+        // Before the return is sent: one that the master has is removed, and would not say any more that the job has ended.
+        if let Some(note) = on_end {
+            note();
+        }
         drop(record); // before the return is sent, so that no job is shown as running that has returned
         match kept {
             Ok(kept) => returns.deliver(kept),

@@ -42,8 +42,13 @@ pub(crate) enum Source {
         recorded: bool,
         /// Who gets the outcome.
         reply: Reply,
+        /// Called when the outcome is kept, before it is sent.
+        on_end: Option<OnEnd>,
     },
 }
+
+/// Notes that a job has ended.
+pub(crate) type OnEnd = Box<dyn FnOnce() + Send>;
 
 /// Who gets the outcome of a job that the minion started by itself.
 pub(crate) enum Reply {
@@ -99,7 +104,7 @@ pub(super) enum Delivery {
     /// `mine.update` sent its data to the mine itself; the outcome is logged.
     Mine,
     /// As [`Source::Own`] says.
-    Own(Reply),
+    Own(Reply, Option<OnEnd>),
 }
 
 impl Source {
@@ -112,7 +117,9 @@ impl Source {
             Self::Master { master, returns, .. } => (Some(master), Checks::Publication, true, Delivery::Spool(returns)),
             Self::Call { report, answer } => (None, Checks::None, true, Delivery::Caller { report, answer }),
             Self::Mine(master) => (Some(master), Checks::None, false, Delivery::Mine),
-            Self::Own { master, recorded, reply } => (master, Checks::Bounds, recorded, Delivery::Own(reply)),
+            Self::Own { master, recorded, reply, on_end } => {
+                (master, Checks::Bounds, recorded, Delivery::Own(reply, on_end))
+            }
         };
         // Salt's `salt-call` works in a blackout too: it is how an owner ends one.
         let blackout = !matches!(delivery, Delivery::Caller { .. });

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use brine_daemon::profile;
+use brine_protocol::config::Config;
 use brine_protocol::value::ValueExt;
 use brine_sandbox::{Reloaded, Sandbox, Settings};
 
 use crate::connection::Masters;
 use crate::jobs::{Jobs, ProcDir};
 use crate::returns::ReturnSender;
+use crate::schedule::Schedule;
 
 /// Upper bound on the jobs in a dump; there may be a thousand.
 const JOBS_NAMED: usize = 50;
@@ -21,12 +23,21 @@ pub struct MinionControl {
     pub(crate) masters: Masters,
     pub(crate) returns: Arc<ReturnSender>,
     pub(crate) jobs: Arc<Jobs>,
+    pub(crate) schedule: Arc<Schedule>,
 }
 
 impl MinionControl {
     /// Applies the owner's present settings of modules: grants, keys, revocations, limits.
     pub async fn reload(&self, settings: Settings) -> Reloaded {
         self.sandbox.reload(settings.policy, settings.limits).await
+    }
+
+    /// Takes the jobs of the schedule that the owner's files have now.
+    ///
+    /// # Errors
+    /// A sentence; then those before stay.
+    pub fn reload_schedule(&self, config: &Config) -> Result<(), String> {
+        self.schedule.reload(config)
     }
 
     /// Writes tasks and queues to the log, at a level that is always shown, because a user asked for them.

@@ -67,6 +67,8 @@ impl Minion {
             opts.returns.retry,
             receipts,
         );
+        // Before the spool has returns of jobs that did not end.
+        base.schedule.tell_cut_off(|jid| kept.contains(jid));
         base.jobs.return_unfinished(&returns, |jid| kept.contains(jid));
         base.jobs.tidy_states();
         base.jobs.resume_returners();
@@ -82,6 +84,7 @@ impl Minion {
             masters: self.base.masters.clone(),
             returns: Arc::clone(&self.returns),
             jobs: Arc::clone(&self.base.jobs),
+            schedule: Arc::clone(&self.base.schedule),
         }
     }
 

@@ -1,10 +1,12 @@
-//! `cachedir/schedule.journal`: when each entry last fired, for a start after this process was killed.
+//! `cachedir/schedule.journal`: until when each entry's firings are settled, and which jobs have not ended, for a start after this process
+//! was killed.
 //!
 //! A line is appended before a job starts and another when it has ended, so that no job runs again in a period in which it ran, and a run
-//! that was cut off is known. The lines: `F MILLISECONDS JID NAME` (fired, `-` for no job), `E JID` (ended), `X NAME` (forgotten). Names
-//! are in hex. The file is made anew when most of its lines are old.
+//! that was cut off is known. What was lost is said before a line settles its time. The lines: `J MILLISECONDS JID NAME` (a job starts that
+//! was due then), `E JID` (it has ended), `S MILLISECONDS NAME` (firings until then are settled), `X NAME` (forgotten). Names are in
+//! hex. The file is made anew when most of its lines are old.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -16,6 +18,8 @@ use tracing::warn;
 const MAX_BYTES: u64 = 64 << 20;
 /// The file is made anew when it has this many more lines than there are entries.
 const MAX_OLD: usize = 4_096;
+/// Upper bound on the entries that are known: as many as there may be at once. Of more, those that fired last stay.
+const MAX_KNOWN: usize = 2 * super::table::MAX_ENTRIES;
 /// The secrets are not in it, but it says what runs when.
 const MODE: u32 = 0o600;
 
@@ -24,21 +28,33 @@ pub(super) struct Journal {
     path: Option<PathBuf>,
     file: Option<File>,
     lines: usize,
-    last: HashMap<String, Last>,
+    settled: HashMap<String, Timestamp>,
+    /// The jobs that have not ended, by jid. Their number is bounded by that of jobs at once.
+    open: BTreeMap<String, Open>,
     told: bool,
 }
 
+/// A job that has not ended.
 #[derive(Debug, Clone, PartialEq)]
-struct Last {
+struct Open {
+    name: String,
     due: Timestamp,
-    /// The job, until it has ended.
-    jid: Option<String>,
+}
+
+/// What is settled about an entry.
+#[derive(Debug, Clone)]
+pub(super) struct Note {
+    pub(super) name: String,
+    /// Firings until then have happened, or it was said that they did not.
+    pub(super) settled: Timestamp,
+    /// A job that starts now: its jid, and when it was due.
+    pub(super) job: Option<(String, Timestamp)>,
 }
 
 impl Journal {
     /// One that notes nothing.
     pub(super) fn none() -> Self {
-        Self { path: None, file: None, lines: 0, last: HashMap::new(), told: false }
+        Self { path: None, file: None, lines: 0, settled: HashMap::new(), open: BTreeMap::new(), told: false }
     }
 
     /// Reads the file. One that cannot be read counts as empty.
@@ -59,61 +75,67 @@ impl Journal {
 
     fn take(&mut self, line: &str) {
         let parts: Vec<&str> = line.split(' ').collect();
+        let time = |text: &str| text.parse().ok().and_then(|time| Timestamp::from_millisecond(time).ok());
         let name = |hexed: &str| hex::decode(hexed).ok().and_then(|bytes| String::from_utf8(bytes).ok());
         match parts.as_slice() {
-            ["F", due, jid, hexed] => {
-                if let Some(name) = name(hexed)
-                    && let Some(due) = due.parse().ok().and_then(|due| Timestamp::from_millisecond(due).ok())
-                {
-                    self.last.insert(name, Last { due, jid: (*jid != "-").then(|| (*jid).to_owned()) });
+            ["J", due, jid, hexed] => {
+                if let Some((name, due)) = name(hexed).zip(time(due)) {
+                    self.open.insert((*jid).to_owned(), Open { name, due });
                 }
             }
-            ["E", jid] => self.forget_job(jid),
+            ["E", jid] => drop(self.open.remove(*jid)),
+            ["S", settled, hexed] => {
+                if let Some((name, settled)) = name(hexed).zip(time(settled)) {
+                    self.settled.insert(name, settled);
+                }
+            }
             ["X", hexed] => {
                 if let Some(name) = name(hexed) {
-                    self.last.remove(&name);
+                    self.settled.remove(&name);
                 }
             }
             _ => {}
         }
     }
 
-    fn forget_job(&mut self, jid: &str) {
-        for last in self.last.values_mut().filter(|last| last.jid.as_deref() == Some(jid)) {
-            last.jid = None;
+    /// Until when the firings of an entry are settled; none if it was never seen.
+    pub(super) fn settled(&self, name: &str) -> Option<Timestamp> {
+        self.settled.get(name).copied()
+    }
+
+    /// The jobs that have not ended: jid, entry, and when it was due. At a start, those were cut off.
+    pub(super) fn open_jobs(&self) -> Vec<(String, String, Timestamp)> {
+        self.open.iter().map(|(jid, open)| (jid.clone(), open.name.clone(), open.due)).collect()
+    }
+
+    /// Notes what is settled.
+    pub(super) fn note(&mut self, notes: Vec<Note>) {
+        let (mut text, mut lines) = (String::new(), 0);
+        for Note { name, settled, job } in notes {
+            // First the job: a line that is torn off leaves a time that is not settled, and never a job that nobody knows.
+            if let Some((jid, due)) = job {
+                let open = Open { name: name.clone(), due };
+                text += &open.line(&jid);
+                self.open.insert(jid, open);
+                lines += 1;
+            }
+            text += &settled_line(&name, settled);
+            self.settled.insert(name, settled);
+            lines += 1;
         }
-    }
-
-    /// When an entry last fired or was first seen.
-    pub(super) fn last(&self, name: &str) -> Option<Timestamp> {
-        self.last.get(name).map(|last| last.due)
-    }
-
-    /// The entries whose last job has not ended, and when they were due: at a start, those were cut off.
-    pub(super) fn take_cut_off(&mut self) -> Vec<(String, Timestamp)> {
-        let open = self.last.iter_mut().filter_map(|(name, last)| last.jid.take().map(|_| (name.clone(), last.due)));
-        open.collect()
-    }
-
-    /// Notes that entries fire: name, when they were due, the jid of the job if one starts.
-    pub(super) fn fired(&mut self, fired: &[(String, Timestamp, Option<String>)]) {
-        let mut text = String::new();
-        for (name, due, jid) in fired {
-            text += &format!("F {} {} {}\n", due.as_millisecond(), jid.as_deref().unwrap_or("-"), hex::encode(name));
-            self.last.insert(name.clone(), Last { due: *due, jid: jid.clone() });
-        }
-        self.write(&text, fired.len());
+        self.write(&text, lines);
     }
 
     /// Notes that a job has ended.
     pub(super) fn ended(&mut self, jid: &str) {
-        self.forget_job(jid);
-        self.write(&format!("E {jid}\n"), 1);
+        if self.open.remove(jid).is_some() {
+            self.write(&format!("E {jid}\n"), 1);
+        }
     }
 
-    /// Forgets an entry.
+    /// Forgets an entry; its jobs go on.
     pub(super) fn forget(&mut self, name: &str) {
-        if self.last.remove(name).is_some() {
+        if self.settled.remove(name).is_some() {
             self.write(&format!("X {}\n", hex::encode(name)), 1);
         }
     }
@@ -123,7 +145,7 @@ impl Journal {
             return;
         }
         self.lines += lines;
-        if self.lines > self.last.len() + MAX_OLD {
+        if self.lines > self.settled.len() + self.open.len() + MAX_OLD {
             return self.rewrite();
         }
         let Some(file) = &mut self.file else { return };
@@ -132,15 +154,19 @@ impl Journal {
         }
     }
 
-    /// Writes the file anew, with one line for each entry.
+    /// Writes the file anew, with one line for each entry and for each job that has not ended.
     fn rewrite(&mut self) {
         let Some(path) = self.path.clone() else { return };
-        let mut text = String::new();
-        for (name, last) in &self.last {
-            let jid = last.jid.as_deref().unwrap_or("-");
-            text += &format!("F {} {jid} {}\n", last.due.as_millisecond(), hex::encode(name));
+        if self.settled.len() > MAX_KNOWN {
+            let mut times: Vec<Timestamp> = self.settled.values().copied().collect();
+            times.sort_unstable_by(|one, other| other.cmp(one));
+            let oldest = times[MAX_KNOWN - 1];
+            self.settled.retain(|_, settled| *settled >= oldest);
         }
-        self.lines = self.last.len();
+        let open = self.open.iter().map(|(jid, open)| open.line(jid));
+        let text: String =
+            open.chain(self.settled.iter().map(|(name, settled)| settled_line(name, *settled))).collect();
+        self.lines = self.settled.len() + self.open.len();
         let made = brine_protocol::files::write_synced(&path, text.as_bytes(), MODE)
             .and_then(|()| std::fs::OpenOptions::new().append(true).open(&path));
         match made {
@@ -160,50 +186,104 @@ impl Journal {
     }
 }
 
+impl Open {
+    fn line(&self, jid: &str) -> String {
+        format!("J {} {jid} {}\n", self.due.as_millisecond(), hex::encode(&self.name))
+    }
+}
+
+fn settled_line(name: &str, settled: Timestamp) -> String {
+    format!("S {} {}\n", settled.as_millisecond(), hex::encode(name))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn note(name: &str, settled: i64, job: Option<&str>) -> Note {
+        let job = job.map(|jid| (jid.to_owned(), at(settled - 1)));
+        Note { name: name.to_owned(), settled: at(settled), job }
+    }
 
     #[test]
     fn what_fired_is_known_after_a_crash() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("schedule.journal");
-        let at = |second| Timestamp::from_second(second).unwrap();
         let strange = "../a b\n-";
+        let [ended, first, second] = ["20261124000000000001", "20261124000000000002", "20261124000000000003"];
         let mut journal = Journal::open(&path);
-        journal.fired(&[
-            ("one".into(), at(5), Some("20261124000000000001".into())),
-            (strange.into(), at(6), Some("20261124000000000002".into())),
-            ("gone".into(), at(7), None),
-        ]);
-        journal.ended("20261124000000000001");
+        journal.note(vec![note("one", 5, Some(ended)), note(strange, 6, Some(first)), note("gone", 7, None)]);
+        // Two jobs of one entry, of which none hides the other.
+        journal.note(vec![note(strange, 8, Some(second))]);
+        journal.ended(ended);
         journal.forget("gone");
+        journal.forget(strange);
         // Killed while it wrote.
-        std::fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(b"F 9000 - 6f6e").unwrap();
+        std::fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(b"S 9000 6f6e").unwrap();
         drop(journal);
+        for _ in 0..2 {
+            let journal = Journal::open(&path);
+            assert_eq!(
+                (journal.settled("one"), journal.settled(strange), journal.settled("gone")),
+                (Some(at(5)), None, None)
+            );
+            let open = [(first, strange, at(5)), (second, strange, at(7))];
+            assert_eq!(journal.open_jobs(), open.map(|(jid, name, due)| (jid.to_owned(), name.to_owned(), due)));
+        }
         let mut journal = Journal::open(&path);
-        assert_eq!(
-            (journal.last("one"), journal.last(strange), journal.last("gone")),
-            (Some(at(5)), Some(at(6)), None)
-        );
-        assert_eq!(journal.take_cut_off(), [(strange.to_owned(), at(6))]);
-        assert_eq!(journal.take_cut_off(), []);
+        [first, second].iter().for_each(|jid| journal.ended(jid));
         for n in 0..10_000 {
-            journal.fired(&[("one".into(), at(n), None)]);
+            journal.note(vec![note("one", n, None)]);
         }
         assert!(std::fs::metadata(&path).unwrap().len() < 200_000);
         drop(journal);
-        assert_eq!(Journal::open(&path).last("one"), Some(at(9_999)));
+        let journal = Journal::open(&path);
+        assert_eq!((journal.settled("one"), journal.open_jobs()), (Some(at(9_999)), Vec::new()));
+    }
+
+    #[test]
+    fn entries_that_are_gone_do_not_fill_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("schedule.journal");
+        let mut journal = Journal::open(&path);
+        for n in 0..30_000 {
+            journal.note(vec![note(&format!("job{n}"), n, None)]);
+        }
+        drop(journal);
+        let journal = Journal::open(&path);
+        assert_eq!(journal.settled.len(), MAX_KNOWN);
+        assert_eq!((journal.settled("job29999"), journal.settled("job1")), (Some(at(29_999)), None));
+    }
+
+    /// Whatever of the last write a crash leaves: a job that was to start is known, or its time is not settled.
+    #[test]
+    fn a_torn_line_hides_no_job() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("schedule.journal");
+        let mut journal = Journal::open(&path);
+        journal.note(vec![note("one", 5, Some("20261124000000000001"))]);
+        drop(journal);
+        let whole = std::fs::read(&path).unwrap();
+        for length in 0..=whole.len() {
+            brine_protocol::files::write_synced(&path, &whole[..length], MODE).unwrap();
+            let journal = Journal::open(&path);
+            assert!(journal.settled("one").is_none() || journal.open_jobs().len() == 1, "{length}");
+        }
     }
 
     #[test]
     fn a_file_of_anything_is_no_harm() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("schedule.journal");
-        std::fs::write(&path, b"F x - 6f\nF 1 -\nF 99999999999999999999 - 6f\nE\n\xff\xfe\nF 1000 - zz\nF 1000 - 6f\n")
-            .unwrap();
-        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        let anything =
+            b"S x 6f\nS 1\nS 99999999999999999999 6f\nE\nJ\nJ 1 2\nJ 1 2 zz\n\xff\xfe\nS 1000 zz\nS 1000 6f\n";
+        brine_protocol::files::write_synced(&path, anything, MODE).unwrap();
         let journal = Journal::open(&path);
-        assert_eq!((journal.last.len(), journal.last("o")), (1, Timestamp::from_second(1).ok()));
+        assert_eq!((journal.settled.len(), journal.open.len()), (1, 0));
+        assert_eq!(journal.settled("o"), Some(at(1)));
     }
 }

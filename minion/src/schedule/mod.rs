@@ -2,6 +2,7 @@
 //!
 //! - `table`: the entries of the configuration, of the pillar and of `schedule.*`, and when each fires next
 //! - `saved`: `minion.d/_schedule.conf` · `journal`: which entries have fired, for a start after this process was killed
+//! - `lost`: firings that did not happen, and who is told of them
 //! - `whose`: whose an entry is, and whose rights its jobs have
 //! - `runner`: the one timer, and the jobs
 //!
@@ -11,6 +12,7 @@
 //! another's rights by waiting. An owner's entry that was changed by `schedule.modify` is the master's.
 
 mod journal;
+mod lost;
 mod runner;
 mod saved;
 mod table;
@@ -19,7 +21,7 @@ mod whose;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use brine_protocol::config::settings;
+use brine_protocol::config::{Config, settings};
 use brine_protocol::value::{Value, ValueExt, empty_map};
 use brine_schedule::Now;
 use jiff::Timestamp;
@@ -56,7 +58,7 @@ impl Schedule {
         lasting: bool,
     ) -> Arc<Self> {
         let saved = Saved::new(&opts.conf_dir);
-        let owners = opts.config.value(settings::SCHEDULE.row.name).cloned().unwrap_or_else(empty_map);
+        let owners = of_config(&opts.config);
         let kept = saved.read().unwrap_or_else(|why| {
             warn!("{why}; the jobs in it are not scheduled");
             empty_map()
@@ -109,12 +111,12 @@ impl Schedule {
                     self.saved.write(&schedule)?;
                     return Ok(table.list(From::All, &now));
                 }
-                Change::Save => self.saved.write(table.opts())?,
+                Change::Save => self.saved.write(&table.to_save())?,
                 change => {
                     table.change(change, asker)?;
                     table.arm(&now, &|name| self.named(name));
                     if persist {
-                        self.saved.write(table.opts())?;
+                        self.saved.write(&table.to_save())?;
                     }
                 }
             }
@@ -122,6 +124,21 @@ impl Schedule {
         };
         self.changed.notify_one();
         Ok(list)
+    }
+
+    /// Says which jobs an earlier process started and did not end. `is_kept` says whether the return of a job is there.
+    pub(crate) fn tell_cut_off(&self, is_kept: impl Fn(&str) -> bool) {
+        self.table().tell_cut_off(&is_kept);
+    }
+
+    /// Takes the entries that the owner's files have now.
+    ///
+    /// # Errors
+    /// A sentence; then those before stay.
+    pub(crate) fn reload(&self, config: &Config) -> Result<(), String> {
+        self.table().take_owners(of_config(config))?;
+        self.changed.notify_one();
+        Ok(())
     }
 
     /// Takes the entries that the pillar has now.
@@ -135,6 +152,11 @@ impl Schedule {
         let (pillar, grains) = (self.pillar.now(), self.grains.now());
         [&pillar, &grains].into_iter().find_map(|data| data.get("whens")?.get_text(name).map(str::to_owned))
     }
+}
+
+/// The entries in the owner's files.
+fn of_config(config: &Config) -> Value {
+    config.value(settings::SCHEDULE.row.name).cloned().unwrap_or_else(empty_map)
 }
 
 /// The time now. The time since the start of the machine goes on while it is suspended.

@@ -5,14 +5,14 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use brine_protocol::ids::Jid;
-use brine_protocol::value::{Value, ValueExt, map};
+use brine_protocol::value::{Value, ValueExt};
 use brine_schedule::ReturnJob;
 use jiff::Zoned;
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
-use tracing::{info, warn};
+use tracing::info;
 
-use super::table::{Lost, Start};
+use super::table::Start;
 use super::whose::Rights;
 use super::{Schedule, now};
 use crate::config::MinionOpts;
@@ -24,8 +24,6 @@ use crate::returns::ReturnSender;
 
 /// A timer does not see that the clock was set or that the machine slept, so it looks after this time at the latest.
 const MAX_SLEEP: Duration = Duration::from_secs(60);
-/// Upper bound on the entries that an event of lost firings names; it says how many there were.
-const MAX_NAMED: usize = 100;
 
 /// The tasks that wait for jobs of the schedule to end.
 pub(crate) type Watchers = TaskTracker;
@@ -71,7 +69,10 @@ impl Runner {
             for start in starts {
                 self.start(start, &master);
             }
-            self.tell_lost(lost);
+            if let Some(data) = lost {
+                let events = Arc::clone(&self.events);
+                self.watchers.spawn(async move { events.send_own("schedule/missed", data).await });
+            }
             let sleep = wait.unwrap_or(MAX_SLEEP).min(MAX_SLEEP);
             tokio::select! {
                 () = tokio::time::sleep(sleep) => {}
@@ -82,7 +83,7 @@ impl Runner {
     }
 
     fn start(&self, start: Start, preferred: &Arc<str>) {
-        let Start { entry, function, rights, jid, running } = start;
+        let Start { entry, function, rights, jid, due, running } = start;
         let master = match rights {
             Rights::Owner => None,
             Rights::Master => Some(Arc::clone(preferred)),
@@ -109,44 +110,20 @@ impl Runner {
             _ if job.ret.is_empty() => reply(Some(AsJid::Requested)),
             _ => reply(None),
         };
-        info!(jid, fun = function, "the schedule starts the job {:?}", entry.name);
+        info!(jid, fun = function, "the schedule starts the job {:?}, due at {due}", entry.name);
         let recorded = entry.maxrunning.is_some();
-        let task = self.jobs.submit(Source::Own { master, recorded, reply }, job);
+        let (schedule, ended) = (Arc::clone(&self.schedule), jid.clone());
+        let on_end = Box::new(move || schedule.table().ended(&ended));
+        let task = self.jobs.submit(Source::Own { master, recorded, reply, on_end: Some(on_end) }, job);
         let schedule = Arc::clone(&self.schedule);
         self.watchers.spawn(async move {
             if let Some(task) = task {
                 let _ = task.await;
             }
             running.fetch_sub(1, Ordering::Relaxed);
+            // One that was refused.
             schedule.table().ended(&jid);
         });
-    }
-
-    /// Logs firings that were lost, and tells the master of them in one event.
-    fn tell_lost(&self, lost: Vec<Lost>) {
-        if lost.is_empty() {
-            return;
-        }
-        let number = lost.len();
-        let mut named = Vec::new();
-        for Lost { name, missed, why } in lost.into_iter().take(MAX_NAMED) {
-            warn!(
-                "the job {name:?} of the schedule missed {} of its times, the first at {}: {why}",
-                missed.count, missed.first
-            );
-            named.push(map([
-                ("name", Value::from(name)),
-                ("count", missed.count.into()),
-                ("first", Value::from(missed.first.to_string())),
-                ("why", Value::from(why)),
-            ]));
-        }
-        if number > MAX_NAMED {
-            warn!("{} further jobs of the schedule missed times", number - MAX_NAMED);
-        }
-        let (events, data) =
-            (Arc::clone(&self.events), map([("number", Value::from(number)), ("jobs", Value::Array(named))]));
-        self.watchers.spawn(async move { events.send_own("schedule/missed", data).await });
     }
 }
 

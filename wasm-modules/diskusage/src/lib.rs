@@ -55,7 +55,7 @@ impl exports::beacons::Guest for Module {
 }
 
 /// The expressions of mount points, each with its bound.
-fn wanted(items: &[Value]) -> Result<Vec<(Regex, f64)>, String> {
+fn wanted(items: &[Value]) -> Result<Vec<(Mount, f64)>, String> {
     let mut all = Vec::new();
     for item in items {
         // The first key counts, as in Salt.
@@ -64,17 +64,36 @@ fn wanted(items: &[Value]) -> Result<Vec<(Regex, f64)>, String> {
         if beacons::is_hidden(mount) {
             continue;
         }
-        let whole = if mount.ends_with('$') { mount.clone() } else { format!("{mount}$") };
-        let expression = Regex::at_start(&whole, Flags::default(), STEPS);
-        let expression = expression.map_err(|error| format!("{mount}: {}", error.into_text()))?;
-        all.push((expression, beacons::percent(most)?));
+        all.push((Mount::read(mount)?, beacons::percent(most)?));
     }
     Ok(all)
 }
 
-fn matches<'a>(expression: &Regex, mount: &'a str) -> Result<Option<&'a str>, String> {
-    let found = expression.find(mount).map_err(|error| error.into_text())?;
-    Ok(found.map(|_| mount))
+/// Which mount points are meant.
+enum Mount {
+    /// This one. A look each second needs no expressions for it.
+    One(String),
+    Expression(Regex),
+}
+
+impl Mount {
+    fn read(text: &str) -> Result<Self, String> {
+        let start = text.strip_suffix('$').unwrap_or(text);
+        if !start.contains(['.', '^', '$', '*', '+', '?', '{', '}', '[', ']', '\\', '|', '(', ')']) {
+            return Ok(Self::One(start.to_owned()));
+        }
+        let expression = Regex::at_start(&format!("{start}$"), Flags::default(), STEPS);
+        expression.map(Self::Expression).map_err(|error| format!("{text}: {}", error.into_text()))
+    }
+}
+
+fn matches<'a>(wanted: &Mount, mount: &'a str) -> Result<Option<&'a str>, String> {
+    let found = match wanted {
+        // A `$` is also before a last line feed.
+        Mount::One(one) => mount.strip_suffix('\n').unwrap_or(mount) == one || mount == one,
+        Mount::Expression(expression) => expression.find(mount).map_err(|error| error.into_text())?.is_some(),
+    };
+    Ok(found.then_some(mount))
 }
 
 /// As `df` counts: what only root may use is not there.
@@ -99,6 +118,16 @@ mod tests {
         let found = |at: usize, mount: &str| matches(&wanted[at].0, mount).unwrap().is_some();
         assert!(found(0, "/") && !found(0, "/srv"));
         assert!(found(1, "/") && found(1, "/srv") && !found(1, "/home"));
+        // What is no expression means the same as one.
+        let whole = |mount: &str| Regex::at_start(&format!("{mount}$"), Flags::default(), STEPS).unwrap();
+        for (text, mount) in
+            [("/a", "/a"), ("/a", "/ab"), ("/a", "/x/a"), ("/a", "/a\n"), ("/a\n", "/a"), ("/a\n", "/a\n")]
+        {
+            let plain = Mount::read(text).unwrap();
+            assert!(matches!(plain, Mount::One(_)));
+            let same = matches(&Mount::Expression(whole(text)), mount).unwrap();
+            assert_eq!(matches(&plain, mount).unwrap(), same, "{text:?} {mount:?}");
+        }
         assert!(super::wanted(&[item("(", "1")]).is_err());
         assert!(super::wanted(&[item("/", "much")]).is_err());
     }

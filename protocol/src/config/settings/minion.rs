@@ -43,7 +43,7 @@ settings! { AREA = "Minion";
     /// Top file of `startup_states: top`.
     TOP_FILE: String = text("top_file", minion("''"));
     /// Jobs that the minion starts at their time, with the rights of this host's own jobs (docs/schedule.md).
-    SCHEDULE: Value = mapping("schedule", minion("{}")).private();
+    SCHEDULE: Value = mapping("schedule", minion("{}")).private().live();
     /// `local` makes `salt-call` run without a master.
     FILE_CLIENT: String = text("file_client", minion("remote"));
     /// Tell functions to change nothing and to return what they would change.
