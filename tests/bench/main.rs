@@ -1,13 +1,14 @@
 //! `make bench`: Brine beside Python Salt in one run on one machine, with the programs as shipped. Prints one table.
 //!
 //! Wall times on a shared machine are noisy; the ratio of two figures of one run is less so. [`rows`] lists the
-//! measurements, [`measure`] makes them, [`drive`] publishes the jobs, [`api`] calls salt-api, [`values`] renders, [`states`] runs states, [`reactor`] fires events, [`usage`] reads the resource usage; [`executor`]
+//! measurements, [`measure`] makes them, [`drive`] publishes the jobs, [`api`] calls salt-api, [`values`] renders, [`states`] runs states, [`reactor`] fires events, [`job_options`] what receipts and recordings cost, [`usage`] reads the resource usage; [`executor`]
 //! measures the sandbox alone, which Python does not have.
 
 mod api;
 mod drive;
 mod events;
 mod executor;
+mod job_options;
 mod machine;
 mod measure;
 mod plot;
