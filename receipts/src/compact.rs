@@ -83,6 +83,7 @@ struct PackedModule<'a> {
 }
 
 /// What has a short form.
+#[derive(Clone, Copy)]
 enum Word<'a> {
     Number(u64),
     Text(&'a str),
@@ -152,29 +153,18 @@ fn module_of(function: &str) -> &str {
 
 /// Encodes. The bytes are for [`decode`] with the same `minion_key`.
 pub(crate) fn encode(receipt: &Receipt, (key, signature): (&[u8; 32], &[u8; 64]), minion_key: MinionKey) -> Vec<u8> {
-    let hashes = |digests: &[Option<&[u8; 32]>]| -> Vec<u8> {
-        digests.iter().flatten().flat_map(|digest| digest.iter().copied()).collect()
-    };
-    let master = receipt.master.as_ref().map(|master| &master.0);
-    let optional = |digest: &'_ Option<Digest>| -> Option<[u8; 32]> { digest.as_ref().map(|digest| digest.0) };
-    let (previous, publication, policy) =
-        (optional(&receipt.previous), optional(&receipt.publication), optional(&receipt.policy));
-    let within = match minion_key {
-        MinionKey::Within => Some(&receipt.minion_key.0),
-        MinionKey::Known(_) => None,
-    };
-    let mut bytes = hashes(&[
-        previous.as_ref(),
-        master,
-        publication.as_ref(),
-        policy.as_ref(),
-        within,
-        Some(&receipt.arguments.0),
-        Some(&receipt.returned.0),
-    ]);
+    let mut bytes = Vec::new();
+    let mut put = |hash: Option<[u8; 32]>| bytes.extend(hash.into_iter().flatten());
+    put(receipt.previous.map(|hash| hash.0));
+    put(receipt.master.map(|fingerprint| fingerprint.0));
+    put(receipt.publication.map(|hash| hash.0));
+    put(receipt.policy.map(|hash| hash.0));
+    put(matches!(minion_key, MinionKey::Within).then_some(receipt.minion_key.0));
+    put(Some(receipt.arguments.0));
+    put(Some(receipt.returned.0));
     for module in receipt.calls.iter().filter_map(|call| call.module.as_ref()) {
-        bytes.extend_from_slice(&module.sha256.0);
-        bytes.extend_from_slice(&module.grants.0);
+        put(Some(module.sha256.0));
+        put(Some(module.grants.0));
     }
     bytes.extend_from_slice(key);
     bytes.extend_from_slice(signature);
@@ -189,10 +179,10 @@ pub(crate) fn encode(receipt: &Receipt, (key, signature): (&[u8; 32], &[u8; 64])
         .flatten();
     let packed = Packed {
         version: receipt.version,
-        flags: flag(previous.is_some(), PREVIOUS)
-            | flag(master.is_some(), MASTER)
-            | flag(publication.is_some(), PUBLICATION)
-            | flag(policy.is_some(), POLICY)
+        flags: flag(receipt.previous.is_some(), PREVIOUS)
+            | flag(receipt.master.is_some(), MASTER)
+            | flag(receipt.publication.is_some(), PUBLICATION)
+            | flag(receipt.policy.is_some(), POLICY)
             | flag(receipt.series == Series::Direct, DIRECT)
             | outcome << OUTCOME,
         number: receipt.number,

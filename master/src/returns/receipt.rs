@@ -122,8 +122,8 @@ impl ReturnIntake {
     /// Tells what a stored receipt showed about its chain.
     pub(super) fn tell_chain(&self, id: &MinionId, jid: &str, number: i64, found: Found) {
         if found.fork {
-            let why = "it does not follow from the receipts that are known: the minion was set back to an earlier state, as by a \
-                       snapshot, or somebody else signs with its key";
+            let why = "another receipt has its place in the chain, or it does not follow from the one before: the minion was set back \
+                       to an earlier state, as by a restored snapshot, or somebody else signs with its key";
             self.tell_receipt(id, "fork", why, Some(jid), Some((number, number)));
         }
         if found.full {
@@ -143,7 +143,11 @@ impl ReturnIntake {
             data.extend([("first", Value::from(first)), ("last", Value::from(last))]);
         }
         let of = jid.map(|jid| format!(" for {jid}")).unwrap_or_default();
-        let numbers = numbers.map(|(first, last)| format!(" (numbers {first} to {last})")).unwrap_or_default();
+        let numbers = match numbers {
+            Some((first, last)) if first == last => format!(" (number {first})"),
+            Some((first, last)) => format!(" (numbers {first} to {last})"),
+            None => String::new(),
+        };
         let said = format!("the receipt of {id}{of} is odd: {why}{numbers}");
         self.refusals.tell(Who::Minion(id), &said, format!("brine/receipt/{kind}/{id}"), map(data));
     }
