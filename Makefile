@@ -130,7 +130,8 @@ bench: venv ## measure Brine beside Python Salt: one table; BENCH=--quick for fe
 	BRINE_BIN=$(TARGET)/release tools/bench.sh $(BENCH)
 
 bench-parts: setup ## measure the parts, with criterion
-	cargo bench --locked -p brine-protocol -p brine-master -p brine-zmtp
+	cargo bench --locked -p brine-protocol -p brine-master -p brine-zmtp -p brine-receipts
+	cargo bench --locked -p brine-minion --bench receipts
 	cargo bench --locked -p brine-executor --bench parts
 
 bench-guard: setup ## count the instructions of hot paths; RECORD=yes writes the counts down

@@ -3,7 +3,8 @@
 //! A receipt is an in-toto statement in a DSSE envelope, signed with an Ed25519 key for which the minion's RSA key vouches. Each has a
 //! number and the hash of the one before, so that none can be taken out or put in between.
 //!
-//! - `receipt.rs`  the fields, and their two encodings: canonical JSON, which is signed, and a compact one to send and to store
+//! - `receipt.rs`  the fields, and their canonical JSON, which is signed
+//! - `compact.rs`  their compact encoding, to send and to store
 //! - `scalar.rs`   hashes and times as the two encodings have them
 //! - `signed.rs`   signs and verifies; the DSSE envelope
 //! - `vouch.rs`    the RSA key's word for the Ed25519 key
@@ -16,6 +17,7 @@
 //! Everything that is read here may be hostile: it is bounded before it is decoded, and taken only in its one encoding.
 
 mod chain;
+mod compact;
 mod evidence;
 mod folder;
 mod receipt;
@@ -38,7 +40,7 @@ pub use record::{Asked, Head, Record};
 pub use scalar::{Digest, Fingerprint, Time};
 pub use shown::fields;
 pub use signed::{PAYLOAD_TYPE, SignedReceipt, SigningKey};
-pub use vouch::Vouched;
+pub use vouch::{Unproved, Vouched};
 
 /// Why something is not a receipt that holds.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

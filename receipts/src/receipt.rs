@@ -1,7 +1,5 @@
-//! The fields of a receipt, and its two encodings.
-//!
-//! Canonical JSON is what is signed: the fields in the order of the types here, without white space. The compact encoding is
-//! MessagePack with arrays for structures and bytes for hashes, less than half as large; the JSON is made of it again.
+//! The fields of a receipt, and their canonical JSON, which is what is signed: the fields in the order of the types here, without white
+//! space.
 
 use serde::{Deserialize, Serialize};
 

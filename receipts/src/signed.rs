@@ -6,7 +6,8 @@ use ring::rand::{SecureRandom, SystemRandom};
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 use serde::{Deserialize, Serialize};
 
-use crate::receipt::{MAX_COMPACT, MAX_JSON};
+use crate::compact::{self, MinionKey, Unpacked};
+use crate::receipt::MAX_JSON;
 use crate::{Digest, Receipt, ReceiptError};
 
 /// The payload type of in-toto statements in DSSE.
@@ -70,15 +71,6 @@ pub struct SignedReceipt {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Compact {
-    receipt: Receipt,
-    #[serde(with = "serde_bytes")]
-    key: [u8; 32],
-    #[serde(with = "serde_bytes")]
-    signature: [u8; 64],
-}
-
-#[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Envelope {
     payload_type: String,
@@ -111,9 +103,11 @@ impl SignedReceipt {
 
     /// The compact encoding.
     pub fn to_compact(&self) -> Vec<u8> {
-        let compact = Compact { receipt: self.receipt.clone(), key: self.key, signature: self.signature };
-        // Writing to memory does not fail.
-        rmp_serde::to_vec(&compact).unwrap_or_default()
+        self.packed(MinionKey::Within)
+    }
+
+    pub(crate) fn packed(&self, minion_key: MinionKey) -> Vec<u8> {
+        compact::encode(&self.receipt, (&self.key, &self.signature), minion_key)
     }
 
     /// Reads the compact encoding and verifies the signature.
@@ -121,17 +115,20 @@ impl SignedReceipt {
     /// # Errors
     /// When it is too large, no receipt, not in its one encoding, or not signed by its key.
     pub fn from_compact(bytes: &[u8]) -> Result<Self, ReceiptError> {
-        if bytes.len() > MAX_COMPACT {
-            return Err(ReceiptError::TooLarge);
-        }
-        let Compact { receipt, key, signature } =
-            rmp_serde::from_slice(bytes).map_err(|_| ReceiptError::Malformed("it does not decode"))?;
-        receipt.check_version()?;
-        let json = receipt.to_json();
-        let signed = Self { hash: Digest::of(&json), receipt, key, signature };
-        if signed.to_compact() != bytes {
-            return Err(ReceiptError::NotCanonical);
-        }
+        Self::proved(Self::unpacked(bytes, MinionKey::Within)?)
+    }
+
+    /// Reads the one compact encoding, and verifies nothing.
+    pub(crate) fn unpacked(bytes: &[u8], minion_key: MinionKey) -> Result<Unpacked, ReceiptError> {
+        let it = compact::decode(bytes, minion_key)?;
+        let is_canonical = compact::encode(&it.receipt, (&it.key, &it.signature), minion_key) == bytes;
+        if is_canonical { Ok(it) } else { Err(ReceiptError::NotCanonical) }
+    }
+
+    /// Verifies the signature.
+    pub(crate) fn proved(it: Unpacked) -> Result<Self, ReceiptError> {
+        let json = it.receipt.to_json();
+        let signed = Self { hash: Digest::of(&json), receipt: it.receipt, key: it.key, signature: it.signature };
         signed.verified(&json)
     }
 
@@ -141,13 +138,7 @@ impl SignedReceipt {
     /// # Errors
     /// When it is too large or no receipt.
     pub fn unverified(bytes: &[u8]) -> Result<(Receipt, [u8; 32]), ReceiptError> {
-        if bytes.len() > MAX_COMPACT {
-            return Err(ReceiptError::TooLarge);
-        }
-        let Compact { receipt, key, .. } =
-            rmp_serde::from_slice(bytes).map_err(|_| ReceiptError::Malformed("it does not decode"))?;
-        receipt.check_version()?;
-        Ok((receipt, key))
+        compact::decode(bytes, MinionKey::Within).map(|it| (it.receipt, it.key))
     }
 
     /// The DSSE envelope, one line of JSON.

@@ -23,7 +23,7 @@ fn receipt(number: u64, previous: Option<Digest>) -> Receipt {
         number,
         previous,
         minion: "m1".to_owned(),
-        minion_key: RSA.public().fingerprint().parse().unwrap(),
+        minion_key: minion_key(),
         master: Some(Fingerprint(of("master").0)),
         series: Series::Spooled,
         publication: Some(of("publication")),
@@ -58,6 +58,15 @@ fn receipt(number: u64, previous: Option<Digest>) -> Receipt {
     }
 }
 
+fn minion_key() -> Fingerprint {
+    RSA.public().fingerprint().parse().unwrap()
+}
+
+/// As a master reads it.
+fn read(vouched: &Vouched) -> Result<Vouched, ReceiptError> {
+    Vouched::from_text(&vouched.to_text(), minion_key())
+}
+
 fn vouched(signed: SignedReceipt) -> Vouched {
     let vouch = Vouched::vouch("m1", signed.key(), &*RSA).unwrap();
     Vouched { receipt: signed, vouch }
@@ -88,12 +97,102 @@ fn the_bytes_are_stable() {
 }
 
 const HASH: &str = "f1b152e1a73ee44915e8ae6f845270f0b595d84f8e950768580c132835342762";
-const COMPACT: &str = "f966c227f4153e57f68b88aa32acdfe81ef897c6699b8fe905d08e95d4a876a3";
+const COMPACT: &str = "31db96e2b9c6959c9a87457ed7b99c6c733be3309bb0f9a1c6243b30880527f7";
+
+/// With the word of an RSA key of 2,048 bits, which is what minions make.
+fn bytes_in_a_return(receipt: Receipt) -> usize {
+    Vouched { receipt: key().sign(receipt), vouch: vec![7; 256] }.to_text().len()
+}
+
+/// A job of a standard module, which nobody but the package signed.
+fn standard(number: u64) -> Receipt {
+    let mut receipt = receipt(number, Some(Digest([9; 32])));
+    receipt.minion = "web01.frankfurt.example.com".to_owned();
+    receipt.calls[0].function = "network.interfaces".to_owned();
+    let module = receipt.calls[0].module.as_mut().unwrap();
+    (module.name, module.signers) = ("network".to_owned(), Vec::new());
+    receipt
+}
 
 #[test]
-fn one_job_takes_less_than_a_kibibyte() {
-    let compact = fixed().to_compact();
-    assert!(compact.len() < 800, "{} bytes", compact.len());
+fn a_return_carries_less_than_a_kibibyte() {
+    let usual = bytes_in_a_return(standard(1_000));
+    assert!(usual <= 1024, "{usual} bytes");
+    // Numbers as large as they get.
+    let mut large = standard(1 << 40);
+    large.minion = "m1".to_owned();
+    large.calls[0].usage = Some(Usage {
+        wall_us: 1 << 40,
+        cpu_us: 1 << 40,
+        memory_peak: 1 << 40,
+        host_calls: 1 << 20,
+        bytes_in: 1 << 40,
+        bytes_out: 1 << 40,
+    });
+    large.end = Time(large.start.0 + (1 << 40));
+    let large = bytes_in_a_return(large);
+    assert!(large <= 1024, "{large} bytes");
+    // What the host and the master keep.
+    let kept = key().sign(standard(1_000)).to_compact().len();
+    assert!(kept <= 540, "{kept} bytes");
+}
+
+#[test]
+fn what_has_a_short_form_has_no_other() {
+    let odd = Receipt {
+        jid: "2026112013474024500a".to_owned(),
+        walls: [
+            "landlock 06",
+            "landlock 111",
+            "landlock 112",
+            "landlock",
+            "landlock -1",
+            "user ",
+            "",
+            "cgroup",
+            "user",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
+        series: Series::Direct,
+        outcome: Outcome::Killed,
+        // A clock that was set back.
+        start: Time(5),
+        end: Time(-5),
+        master: None,
+        publication: None,
+        policy: None,
+        ..receipt(u64::MAX, None)
+    };
+    let other_module = |name: &str| {
+        let mut receipt = receipt(1, None);
+        receipt.calls[0].module.as_mut().unwrap().name = name.to_owned();
+        receipt.calls.push(Call { function: "none".to_owned(), module: None, usage: None, retcode: -1 });
+        receipt.calls.push(receipt.calls[0].clone());
+        receipt
+    };
+    for receipt in [odd, other_module("other"), other_module(""), other_module("test.ping")] {
+        let whole = vouched(key().sign(receipt));
+        assert_eq!(read(&whole).as_ref(), Ok(&whole));
+        assert_eq!(SignedReceipt::from_compact(&whole.receipt.to_compact()).as_ref(), Ok(&whole.receipt));
+    }
+    let bytes = key().sign(receipt(1, None)).to_compact();
+    let replaced = |from: &[u8], to: &[u8]| {
+        let at = bytes.windows(from.len()).position(|window| window == from).expect("it is there");
+        [&bytes[..at], to, &bytes[at + from.len()..]].concat()
+    };
+    let jid = [&[0xc4, 10][..], &hex::decode("20261120134740245008").unwrap()].concat();
+    // The jid, a wall and the module's name in full; a number of a wall that is none, and an outcome that is none.
+    let long: [(&[u8], &[u8], ReceiptError); 5] = [
+        (&jid, b"\xb420261120134740245008", ReceiptError::NotCanonical),
+        (&[0x96, 0, 1, 2, 3, 22, 4], b"\x96\xa4user\x01\x02\x03\x16\x04", ReceiptError::NotCanonical),
+        (b"\x93\xc0\xa50.1.0", b"\x93\xa4test\xa50.1.0", ReceiptError::NotCanonical),
+        (&[0x96, 0, 1, 2, 3, 22, 4], &[0x96, 0, 1, 2, 3, 22, 5], ReceiptError::Malformed("a wall has no such number")),
+        (&[0x9b, 1, 14, 1], &[0x9b, 1, 0x6e, 1], ReceiptError::Malformed("its outcome is none")),
+    ];
+    for (from, to, why) in long {
+        assert_eq!(SignedReceipt::from_compact(&replaced(from, to)), Err(why), "{to:?}");
+    }
 }
 
 #[test]
@@ -102,7 +201,7 @@ fn all_encodings_lead_back_to_the_receipt() {
     assert_eq!(Receipt::from_json(&signed.receipt().to_json()).as_ref(), Ok(signed.receipt()));
     assert_eq!(SignedReceipt::from_compact(&signed.to_compact()).as_ref(), Ok(&signed));
     let whole = vouched(signed);
-    assert_eq!(Vouched::from_text(&whole.to_text()).as_ref(), Ok(&whole));
+    assert_eq!(read(&whole).as_ref(), Ok(&whole));
     assert_eq!(whole.check(RSA.public()), Ok(()));
     let line = Evidence { vouched: whole.clone(), minion_key: RSA.public().to_pem() }.to_line();
     assert_eq!(Evidence::verify(&line).unwrap().receipt, whole.receipt);
@@ -133,6 +232,11 @@ fn another_minions_key_or_none_does_not_vouch() {
     let strange = SigningKey::from_pem(&SigningKey::generate().unwrap()).unwrap().sign(receipt(1, None));
     let stolen = Vouched { receipt: strange, ..whole.clone() };
     assert_eq!(stolen.check(RSA.public()), Err(ReceiptError::Unvouched));
+    let unproved = Unproved::from_text(&stolen.to_text(), minion_key()).unwrap();
+    assert_eq!(unproved.check(RSA.public()), Err(ReceiptError::Unvouched));
+    assert_eq!(stolen.receipt.key(), unproved.key());
+    // The signature is over the fingerprint that the return does not carry.
+    assert_eq!(Vouched::from_text(&whole.to_text(), Fingerprint([7; 32])), Err(ReceiptError::Signature));
     let of_another = Receipt { minion: "m2".to_owned(), ..receipt(1, None) };
     let stolen = Vouched { receipt: key().sign(of_another), ..whole };
     assert_eq!(stolen.check(RSA.public()), Err(ReceiptError::Unvouched));
@@ -142,7 +246,7 @@ fn another_minions_key_or_none_does_not_vouch() {
 fn what_is_large_or_torn_or_padded_is_refused() {
     let compact = key().sign(receipt(1, None)).to_compact();
     assert_eq!(SignedReceipt::from_compact(&vec![0x90; 1 << 20]), Err(ReceiptError::TooLarge));
-    assert_eq!(Vouched::from_text(&"A".repeat(1 << 20)), Err(ReceiptError::TooLarge));
+    assert_eq!(Vouched::from_text(&"A".repeat(1 << 20), Fingerprint([7; 32])), Err(ReceiptError::TooLarge));
     assert_eq!(Evidence::verify(&" ".repeat(MAX_LINE + 1)), Err(ReceiptError::TooLarge));
     assert_eq!(Receipt::from_json(&vec![b' '; 1 << 20]), Err(ReceiptError::TooLarge));
     for length in 0..compact.len() {
@@ -214,26 +318,4 @@ proptest! {
         good[at] ^= 1 << bit;
         prop_assert!(SignedReceipt::from_compact(&good).is_err());
     }
-}
-
-/// A manual measure: `cargo test --release -p brine-receipts one_costs -- --ignored --nocapture`.
-#[test]
-#[ignore = "a measure"]
-fn one_costs() {
-    const TIMES: u32 = 5_000;
-    let (key, receipt) = (key(), receipt(1, None));
-    let vouch = vec![7; 256];
-    let begun = std::time::Instant::now();
-    let texts: Vec<String> = (0..TIMES)
-        .map(|_| {
-            let receipt = key.sign(receipt.clone());
-            std::hint::black_box(receipt.to_compact());
-            Vouched { receipt, vouch: vouch.clone() }.to_text()
-        })
-        .collect();
-    let minion = begun.elapsed() / TIMES;
-    let begun = std::time::Instant::now();
-    assert!(texts.iter().all(|text| Vouched::from_text(text).is_ok()));
-    let master = begun.elapsed() / TIMES;
-    panic!("{minion:?} to sign and encode, {master:?} to decode and verify; {} bytes in a return", texts[0].len());
 }

@@ -1,7 +1,7 @@
 //! `make bench`: Brine beside Python Salt in one run on one machine, with the programs as shipped. Prints one table.
 //!
 //! Wall times on a shared machine are noisy; the ratio of two figures of one run is less so. [`rows`] lists the
-//! measurements, [`measure`] makes them, [`drive`] publishes the jobs, [`api`] calls salt-api, [`values`] renders, [`states`] runs states, [`reactor`] fires events, [`usage`] reads the resource usage; [`executor`]
+//! measurements, [`measure`] makes them, [`drive`] publishes the jobs, [`api`] calls salt-api, [`values`] renders, [`states`] runs states, [`reactor`] fires events, [`job_options`] what receipts and recordings cost, [`usage`] reads the resource usage; [`executor`]
 //! measures the sandbox alone, which Python does not have.
 
 mod api;
@@ -9,6 +9,7 @@ mod drive;
 mod events;
 mod executor;
 mod idle;
+mod job_options;
 mod machine;
 mod measure;
 mod plot;

@@ -12,6 +12,7 @@ use crate::api;
 use crate::drive::Drive;
 use crate::events;
 use crate::idle;
+use crate::job_options;
 use crate::reactor;
 use crate::rows::{Figures, Key};
 use crate::side::{ID, Side};
@@ -155,8 +156,10 @@ const SMALL: usize = 1_000;
 const DRIFT_WARM_UP: usize = 10_000;
 
 /// Names of the parts of the measurement for `--only`.
-pub(crate) const PARTS: [&str; 12] =
-    ["cold", "client", "jobs", "memory", "events", "files", "starts", "api", "values", "states", "reactor", "idle"];
+pub(crate) const PARTS: [&str; 13] = [
+    "cold", "client", "jobs", "memory", "events", "files", "starts", "api", "values", "states", "reactor", "receipts",
+    "idle",
+];
 
 /// Measures these parts of one side, and the drift of memory if `runs.drift` is not 0.
 pub(crate) fn all(kind: Kind, runs: &Runs, parts: &[String]) -> Figures {
@@ -222,6 +225,9 @@ pub(crate) fn all(kind: Kind, runs: &Runs, parts: &[String]) -> Figures {
     part("states", &mut |figures| states::measure(kind, runs.states, figures));
     part("reactor", &mut |figures| reactor::measure(kind, runs.reactions, runs.unmatched, figures));
     part("idle", &mut |figures| idle::measure(kind, runs.idle, figures));
+    if kind == Kind::Brine {
+        part("receipts", &mut |figures| job_options::measure(runs.rate[2], figures));
+    }
     figures
 }
 

@@ -9,8 +9,9 @@ use crate::drive::Drive;
 
 /// The minion's id.
 pub(crate) const ID: &str = "bench";
+const COMMON: &str = "grains: {role: bench}\n";
 /// Caching 5,000 files needs more calls to the host than the default limit.
-const MINION: &str = "grains: {role: bench}\nsandbox:\n  limits: {wall: 600s, cpu: 600s, host_calls: 100000}\n";
+const MINION: &str = "sandbox:\n  limits: {wall: 600s, cpu: 600s, host_calls: 100000}\n";
 
 /// The measured master and minion.
 pub(crate) struct Side {
@@ -22,11 +23,20 @@ pub(crate) struct Side {
 
 impl Side {
     pub(crate) fn start(kind: Kind) -> Self {
+        Self::start_with(kind, MINION)
+    }
+
+    /// Starts them with this configuration of the minion.
+    pub(crate) fn start_with(kind: Kind, config: &str) -> Self {
         let mut master = Master::prepare(kind, "timeout: 60\ngather_job_timeout: 30");
         master.log_level = "warning";
         master.up();
-        let mut minion =
-            Minion::prepare(kind, ID, master.ret_port, &format!("publish_port: {}\n{MINION}", master.publish_port));
+        let mut minion = Minion::prepare(
+            kind,
+            ID,
+            master.ret_port,
+            &format!("publish_port: {}\n{COMMON}{config}", master.publish_port),
+        );
         minion.log_level = "warning";
         let began = Instant::now();
         master.accept(&mut minion);

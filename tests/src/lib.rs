@@ -3,6 +3,7 @@
 //! - [`salt`]: a Brine or a Python master and minion in a folder of their own
 //! - [`postgres`]: a PostgreSQL server
 //! - [`events`]: waiting for events of the master's bus
+//! - [`small_disk`]: a disk that a test can fill
 //!
 //! Programs, daemons and waits come from `brine-kit`.
 
@@ -10,6 +11,7 @@ mod compiled;
 pub mod events;
 pub mod postgres;
 pub mod salt;
+pub mod small_disk;
 
 /// Checks whether a whole text is as expected. `…` stands for any text; on a line of its own it stands for any lines.
 pub fn fits(text: &str, expect: &str) -> bool {

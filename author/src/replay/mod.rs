@@ -4,6 +4,7 @@
 
 mod show;
 
+use std::collections::BTreeSet;
 use std::fs::{DirBuilder, File};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ use std::process::ExitCode;
 use brine_cli::commandline::user_cache;
 use brine_cli::output::Outputter;
 use brine_cli::print;
-use brine_recording::{Recording, SUFFIX};
+use brine_recording::{MAX_FILE, Recording, RecordingError, SUFFIX};
 use brine_sandbox::{ModuleName, Replayed, Replayer, Sha256Hex};
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
@@ -58,7 +59,7 @@ pub(crate) fn test(options: &Test) -> Result<ExitCode, Failure> {
     let files = recordings(&options.folder)?;
     let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let width = files.iter().map(|path| name(path).chars().count()).max().unwrap_or_default();
-    let bad = block_on(async {
+    let (bad, used) = block_on(async {
         let mut host = Host::start().await?;
         let mut bad = 0;
         for path in &files {
@@ -75,10 +76,15 @@ pub(crate) fn test(options: &Test) -> Result<ExitCode, Failure> {
             };
             say!("{:width$}  {said}", name(path));
         }
-        Ok::<_, Failure>(bad)
+        Ok::<_, Failure>((bad, host.used))
     })?;
     let many = if files.len() == 1 { "" } else { "s" };
     say!("{} recording{many}: {} ok, {bad} not", files.len(), files.len() - bad);
+    if let Some(unused) = options.modules.iter().find(|module| !used.contains(*module)) {
+        let name = file::module_name(unused)?;
+        let why = format!("--module {}: no recording here is of the module {name}", unused.display());
+        return Err(Failure::input(why));
+    }
     Ok(if bad == 0 { ExitCode::SUCCESS } else { ExitCode::from(failure::FAILED) })
 }
 
@@ -120,10 +126,14 @@ fn block_on<T>(what: impl Future<Output = Result<T, Failure>>) -> Result<T, Fail
 fn read(path: &Path) -> Result<Recording, Failure> {
     let unreadable = |error: std::io::Error| Failure::unreadable(path, error);
     let file = File::open(path).map_err(unreadable)?;
-    if !file.metadata().map_err(unreadable)?.is_file() {
+    let metadata = file.metadata().map_err(unreadable)?;
+    if !metadata.is_file() {
         return Err(Failure::unreadable(path, "it is no file"));
     }
-    Recording::from_reader(file).map_err(|error| Failure::input(format!("{} {error}", path.display())))
+    // Without reading any of it. A file that grows meanwhile is read up to that bound.
+    let recording =
+        if metadata.len() > MAX_FILE { Err(RecordingError::TooLarge) } else { Recording::from_reader(file) };
+    recording.map_err(|error| Failure::input(format!("{} {error}", path.display())))
 }
 
 fn sha256(wasm: &[u8]) -> Sha256Hex {
@@ -186,6 +196,8 @@ fn recorded_module(path: &Path, recording: &Recording) -> Result<PathBuf, Failur
 struct Host {
     replayer: Replayer,
     loaded: Option<PathBuf>,
+    /// The modules of `--module` that a recording was of.
+    used: BTreeSet<PathBuf>,
     /// Where the compiled code is, if the user has no folder for it.
     _folder: Option<TempDir>,
 }
@@ -205,7 +217,7 @@ impl Host {
         };
         let replayer = Replayer::start(package.executor, package.compiler, &cache).await;
         let replayer = replayer.map_err(|why| Failure::new(failure::UNAVAILABLE, why))?;
-        Ok(Self { replayer, loaded: None, _folder: folder })
+        Ok(Self { replayer, loaded: None, used: BTreeSet::new(), _folder: folder })
     }
 
     async fn replay(&mut self, module: &Path, recording: &Recording) -> Result<Replayed, Failure> {
@@ -225,7 +237,10 @@ impl Host {
         let name = module_name(path, &recording)?;
         let named = |module: &&PathBuf| file::module_name(module).is_ok_and(|named| named == name);
         let module = match options.modules.iter().find(named) {
-            Some(module) => module.clone(),
+            Some(module) => {
+                self.used.insert(module.clone());
+                module.clone()
+            }
             None => beside(path, &name).ok_or_else(|| {
                 let why = format!("there is no {name}.wasm in this folder or in that of the recordings");
                 Failure::new(failure::NO_INPUT, why)

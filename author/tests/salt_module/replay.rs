@@ -16,8 +16,12 @@ struct Recorded {
 }
 
 fn recorded(module: &str, words: &[&str]) -> Recorded {
+    recorded_of(&built(&format!("{module}.wasm")), module, words)
+}
+
+fn recorded_of(content: &[u8], module: &str, words: &[&str]) -> Recorded {
     let bench = Bench::new();
-    bench.write(&format!("{module}.wasm"), built(&format!("{module}.wasm")));
+    bench.write(&format!("{module}.wasm"), content);
     let file = format!("{module}.wasm");
     let all = [&["run", &file], words, &["--record", "calls"]].concat();
     let ended = bench.run_in(&bench.path(""), &all);
@@ -126,6 +130,50 @@ fn it_asked(asked: &[u8], call: &HostCall) -> HostCall {
     HostCall { asked: ByteBuf::from(asked.to_vec()), ..call.clone() }
 }
 
+/// A module with `number`, which asks the clock these things in this order.
+fn clock(asks: &[&str]) -> Vec<u8> {
+    let asks: String = asks.iter().map(|ask| format!("(drop (call ${ask}))")).collect();
+    brine_kit::wat::wasm(format!(
+        r#"(component
+            (import "wasi:clocks/monotonic-clock@0.2.0" (instance $clock
+                (export "now" (func (result u64)))
+                (export "resolution" (func (result u64)))))
+            (core func $now (canon lower (func $clock "now")))
+            (core func $resolution (canon lower (func $clock "resolution")))
+            (core module $m
+                (import "clock" "now" (func $now (result i64)))
+                (import "clock" "resolution" (func $resolution (result i64)))
+                (func (export "number") (result i32) {asks} i32.const 7))
+            (core instance $i (instantiate $m (with "clock" (instance
+                (export "now" (func $now)) (export "resolution" (func $resolution))))))
+            (func (export "number") (result u32) (canon lift (core func $i "number"))))"#
+    ))
+}
+
+#[test]
+fn a_changed_module_is_refused_unless_it_is_named_and_then_told_where_it_differs() {
+    let it = recorded_of(&clock(&["now", "resolution", "now"]), "clock", &["number"]);
+    assert_eq!(it.bench.good(&format!("replay {}", it.file)), "local:\n    7\n");
+    // It changed in a way that asks for the same.
+    let mut other = clock(&["now", "resolution", "now"]);
+    brine_kit::wat::add_section(&mut other, "note", b"built again");
+    it.bench.write("clock.wasm", &other);
+    let refused = it.bench.bad(&format!("replay {}", it.file), 65);
+    let name = format!("salt-module replay {} clock.wasm", it.file);
+    assert!(refused.contains(" is a recording of another content than clock.wasm has (sha256 "), "{refused}");
+    assert!(refused.trim_end().ends_with(&name), "it says how to go on: {refused}");
+    it.bench.good(&format!("replay {} clock.wasm", it.file));
+    assert!(it.bench.good("test calls").ends_with("  ok\n1 recording: 1 ok, 0 not\n"));
+    // It asks for something else in the second place, and in a later one as well.
+    it.bench.write("clock.wasm", clock(&["now", "now", "resolution"]));
+    let ended = it.bench.run(&format!("replay {} clock.wasm", it.file));
+    let expect = "call 2 of the host\n  recorded: wasi:clocks/monotonic-clock.resolution()\n  now:      \
+                  wasi:clocks/monotonic-clock.now()\n";
+    assert_eq!((ended.code, ended.out.as_str()), (1, expect), "{ended:?}");
+    let tested = it.bench.run("test calls");
+    assert!(tested.code == 1 && tested.out.contains("  differs: call 2 of the host\n"), "{tested:?}");
+}
+
 #[test]
 fn another_return_is_a_difference() {
     let it = recorded("hello", &["world", "Ada"]);
@@ -152,6 +200,12 @@ fn a_recording_of_another_module_is_refused() {
     fs::remove_file(it.bench.path("hello.wasm")).unwrap();
     let err = it.bench.bad(&format!("replay {}", it.file), 66);
     assert!(err.contains("there is no hello.wasm beside it or in this folder"), "{err}");
+    let err = it.bench.run("test calls --module disk.wasm");
+    assert!(err.out.contains("  not run: there is no hello.wasm in this folder"), "{err:?}");
+    assert!(
+        err.code == 65 && err.err.contains("--module disk.wasm: no recording here is of the module disk"),
+        "{err:?}"
+    );
     it.bench.write("hello.wasm", "no module");
     let err = it.bench.bad(&format!("replay {} hello.wasm", it.file), 65);
     assert!(err.contains("hello.wasm is not WebAssembly"), "{err}");
@@ -171,12 +225,12 @@ fn what_is_no_recording_is_refused() {
     let large = fs::File::create(it.bench.path("calls/large.recording")).unwrap();
     large.set_len(1 << 30).unwrap();
     drop(large);
-    let err = it.bench.bad("replay calls/large.recording", 65);
-    assert!(err.contains("is no recording of a call"), "{err}");
-    let mut file = fs::File::options().write(true).open(it.bench.path("calls/large.recording")).unwrap();
-    std::io::Write::write_all(&mut file, MAGIC).unwrap();
-    let err = it.bench.bad("replay calls/large.recording", 65);
-    assert!(err.contains("is larger than the 24 MiB that a recording may have"), "{err}");
+    for begin in [&b""[..], MAGIC] {
+        let mut file = fs::File::options().write(true).open(it.bench.path("calls/large.recording")).unwrap();
+        std::io::Write::write_all(&mut file, begin).unwrap();
+        let err = it.bench.bad("replay calls/large.recording", 65);
+        assert!(err.contains("is larger than the 24 MiB that a recording may have"), "{err}");
+    }
     // A folder with all of them is run to its end.
     let tested = it.bench.run("test calls");
     assert!(tested.code == 1 && tested.out.ends_with("3 recordings: 1 ok, 2 not\n"), "{tested:?}");

@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use brine_protocol::ids::{Jid, MinionId};
 use brine_protocol::job::ReturnLoad;
+use brine_protocol::keys::PublicKey;
 use brine_protocol::msgpack;
 use brine_protocol::value::{Value, ValueExt, map};
-use brine_receipts::{Digest, Fingerprint, ReceiptError, Vouched};
+use brine_receipts::{Digest, Fingerprint, ReceiptError, Unproved};
 
 use super::ReturnIntake;
 use crate::jobs::{Found, NewReceipt};
@@ -23,14 +24,18 @@ const KNOWN_MAX: usize = 1 << 16;
 pub(crate) struct VouchedKeys(Mutex<HashMap<MinionId, (String, [u8; 32])>>);
 
 impl VouchedKeys {
-    fn check(&self, id: &MinionId, vouched: &Vouched, key: &MinionKey) -> Result<(), ReceiptError> {
-        let rsa = key.public.as_ref().ok_or(ReceiptError::Unvouched)?;
-        let pair = (rsa.fingerprint(), *vouched.receipt.key());
+    fn check(
+        &self,
+        id: &MinionId,
+        receipt: &Unproved,
+        (rsa, fingerprint): (&PublicKey, String),
+    ) -> Result<(), ReceiptError> {
+        let pair = (fingerprint, *receipt.key());
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.get(id) == Some(&pair) && vouched.receipt.receipt().minion_key.to_string() == pair.0 {
+        if known.get(id) == Some(&pair) {
             return Ok(());
         }
-        vouched.check(rsa)?;
+        receipt.check(rsa)?;
         if known.len() >= KNOWN_MAX {
             known.clear();
         }
@@ -49,23 +54,30 @@ fn judge(
     (receipt, ret): (&Value, &ReturnLoad),
     key: &MinionKey,
 ) -> (Option<Box<NewReceipt>>, Option<Odd>) {
-    let read = receipt.text().ok_or(ReceiptError::Malformed("it is no text")).and_then(Vouched::from_text);
-    let vouched = match read {
+    let Some(rsa) = &key.public else { return (None, Some(("key", ReceiptError::Unvouched.to_string()))) };
+    let fingerprint = rsa.fingerprint();
+    let text = receipt.text().ok_or(ReceiptError::Malformed("it is no text"));
+    let read = text.and_then(|text| Unproved::from_text(text, fingerprint.parse()?));
+    let read = match read {
+        Ok(read) => read,
+        Err(why) => return (None, Some(("bad", why.to_string()))),
+    };
+    if read.receipt().minion != id.as_str() {
+        return (None, Some(("minion", "it is of another minion".to_owned())));
+    }
+    // One chain for each master that a minion names would be chains without end.
+    if read.receipt().master.is_some_and(|master| master != own) {
+        return (None, Some(("master", "it is about a job of another master".to_owned())));
+    }
+    if let Err(why) = keys.check(id, &read, (rsa, fingerprint)) {
+        return (None, Some(("key", why.to_string())));
+    }
+    let vouched = match read.verify() {
         Ok(vouched) => vouched,
         Err(why) => return (None, Some(("bad", why.to_string()))),
     };
     let signed = &vouched.receipt;
     let said = signed.receipt();
-    if said.minion != id.as_str() {
-        return (None, Some(("minion", "it is of another minion".to_owned())));
-    }
-    // One chain for each master that a minion names would be chains without end.
-    if said.master.is_some_and(|master| master != own) {
-        return (None, Some(("master", "it is about a job of another master".to_owned())));
-    }
-    if let Err(why) = keys.check(id, &vouched, key) {
-        return (None, Some(("key", why.to_string())));
-    }
     let odd = if jid.is_some_and(|jid| jid.as_str() != said.jid) {
         Some(("job", "it is of another job".to_owned()))
     } else if !holds(ret, said.returned, said.retcode) {
@@ -110,8 +122,8 @@ impl ReturnIntake {
     /// Tells what a stored receipt showed about its chain.
     pub(super) fn tell_chain(&self, id: &MinionId, jid: &str, number: i64, found: Found) {
         if found.fork {
-            let why = "it does not follow from the receipts that are known: the minion was set back to an earlier state, as by a \
-                       snapshot, or somebody else signs with its key";
+            let why = "another receipt has its place in the chain, or it does not follow from the one before: the minion was set back \
+                       to an earlier state, as by a restored snapshot, or somebody else signs with its key";
             self.tell_receipt(id, "fork", why, Some(jid), Some((number, number)));
         }
         if found.full {
@@ -131,7 +143,11 @@ impl ReturnIntake {
             data.extend([("first", Value::from(first)), ("last", Value::from(last))]);
         }
         let of = jid.map(|jid| format!(" for {jid}")).unwrap_or_default();
-        let numbers = numbers.map(|(first, last)| format!(" (numbers {first} to {last})")).unwrap_or_default();
+        let numbers = match numbers {
+            Some((first, last)) if first == last => format!(" (number {first})"),
+            Some((first, last)) => format!(" (numbers {first} to {last})"),
+            None => String::new(),
+        };
         let said = format!("the receipt of {id}{of} is odd: {why}{numbers}");
         self.refusals.tell(Who::Minion(id), &said, format!("brine/receipt/{kind}/{id}"), map(data));
     }
@@ -148,7 +164,7 @@ mod tests {
     use std::sync::LazyLock;
 
     use brine_protocol::keys::PrivateKey;
-    use brine_receipts::{Outcome, Receipt, Series, SignedReceipt, SigningKey, Time};
+    use brine_receipts::{Outcome, Receipt, Series, SignedReceipt, SigningKey, Time, Vouched};
 
     use super::*;
 
@@ -217,7 +233,8 @@ mod tests {
         assert_eq!(judged(&sign(receipt())), (None, true));
         for (odd, kind, stored) in [
             (Receipt { minion: "m2".to_owned(), ..receipt() }, "minion", false),
-            (Receipt { minion_key: RSA[1].public().fingerprint().parse().unwrap(), ..receipt() }, "key", false),
+            // The master has the fingerprint of another key than the one that the signature is over.
+            (Receipt { minion_key: RSA[1].public().fingerprint().parse().unwrap(), ..receipt() }, "bad", false),
             (Receipt { master: Some(Fingerprint([9; 32])), ..receipt() }, "master", false),
             (Receipt { jid: "20261120134740245009".to_owned(), ..receipt() }, "job", true),
             (Receipt { returned: Digest([9; 32]), ..receipt() }, "return", true),

@@ -172,7 +172,7 @@ impl Jobs {
         let draft = self.draft(rules, job, &outcomes, Time::now(), false);
         let (load, bytes) = return_load::for_refusal(&self.opts.id, job, outcomes);
         match &rules.delivery {
-            Delivery::Spool(returns) => returns.send_refusal(rules.master.clone(), load, bytes, draft.as_ref()),
+            Delivery::Spool(returns) => returns.send_once(rules.master.clone(), load, bytes, draft.as_ref()),
             _ => self.keep_receipt(draft.as_ref(), &load),
         }
         None
@@ -382,7 +382,7 @@ impl Jobs {
             Err((e, load)) => {
                 error!(jid = %job.jid, "{e}; the return is sent without being kept");
                 let bytes = weight(&load);
-                returns.send_unspooled(master, load, bytes);
+                returns.send_once(master, load, bytes, draft);
             }
         }
     }

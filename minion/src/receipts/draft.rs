@@ -32,18 +32,19 @@ impl SignedPublication {
     }
 }
 
-/// What is known of a job when it has ended.
-pub(crate) struct Draft {
-    pub(crate) master: Option<Fingerprint>,
-    pub(crate) publication: Option<Arc<SignedPublication>>,
-    pub(crate) jid: String,
-    pub(crate) arguments: Digest,
-    pub(crate) calls: Vec<Call>,
-    pub(crate) policy: Option<Digest>,
-    pub(crate) walls: Vec<String>,
-    pub(crate) start: Time,
-    pub(crate) end: Time,
-    pub(crate) outcome: Outcome,
+/// What is known of a job when it has ended. The fields are those of [`Receipt`].
+#[allow(missing_docs, reason = "the receipt documents its fields")]
+pub struct Draft {
+    pub master: Option<Fingerprint>,
+    pub publication: Option<Arc<SignedPublication>>,
+    pub jid: String,
+    pub arguments: Digest,
+    pub calls: Vec<Call>,
+    pub policy: Option<Digest>,
+    pub walls: Vec<String>,
+    pub start: Time,
+    pub end: Time,
+    pub outcome: Outcome,
 }
 
 impl Draft {

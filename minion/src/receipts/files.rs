@@ -86,6 +86,8 @@ pub(super) struct Files {
 struct Open {
     file: File,
     bytes: u64,
+    /// The room of the file is reserved on the disk. Cutting a file off gives up what was reserved behind its end, and a copy has none.
+    reserved: bool,
 }
 
 impl Files {
@@ -132,6 +134,7 @@ impl Files {
             if good < meta.len() {
                 // The other program was killed within its write.
                 last.file.set_len(good)?;
+                last.reserved = false;
             }
             last.bytes = good;
         }
@@ -163,7 +166,7 @@ impl Files {
                     (self.full, bytes) = (true, content.len() as u64);
                 }
             }
-            self.last = Some(Open { file, bytes });
+            self.last = Some(Open { file, bytes, reserved: false });
             break;
         }
         Ok(())
@@ -173,7 +176,12 @@ impl Files {
     pub(super) fn reserve(&mut self, heads: &Heads) -> io::Result<()> {
         let file_bytes = FILE_BYTES.min(self.max_bytes / FILES_MIN);
         let size = file_bytes.max(ENTRY_MAX + 65_536);
-        if !self.full && self.last.as_ref().is_some_and(|last| last.bytes + ENTRY_MAX <= size) {
+        let full = self.full;
+        if let Some(last) = self.last.as_mut().filter(|last| !full && last.bytes + ENTRY_MAX <= size) {
+            if !last.reserved {
+                reserve(&last.file, size)?;
+                last.reserved = true;
+            }
             return Ok(());
         }
         let number = self.numbers.last().map_or(0, |number| number + 1);
@@ -192,14 +200,10 @@ impl Files {
 
     fn make(&self, path: &Path, bytes: u64, heads: &Heads) -> io::Result<Open> {
         let mut file = brine_files::append_own(path, 0o600)?;
-        match rustix::fs::fallocate(&file, FallocateFlags::KEEP_SIZE, 0, bytes) {
-            // Some file systems cannot.
-            Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
-            Err(e) => return Err(e.into()),
-        }
+        reserve(&file, bytes)?;
         let first = Record::Heads { key: self.key, heads: heads.values().copied().collect() }.to_bytes();
         file.write_all(&first)?;
-        Ok(Open { file, bytes: first.len() as u64 })
+        Ok(Open { file, bytes: first.len() as u64, reserved: true })
     }
 
     /// Appends an entry.
@@ -226,6 +230,15 @@ impl Files {
     /// The open file, to sync it.
     pub(super) fn handle(&self) -> io::Result<File> {
         self.last.as_ref().map_or_else(|| Err(io::ErrorKind::NotFound.into()), |last| last.file.try_clone())
+    }
+}
+
+/// Reserves room on the disk for this many bytes of a file.
+fn reserve(file: &File, bytes: u64) -> io::Result<()> {
+    match rustix::fs::fallocate(file, FallocateFlags::KEEP_SIZE, 0, bytes) {
+        // Some file systems cannot.
+        Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+        Err(e) => Err(e.into()),
     }
 }
 

@@ -23,8 +23,8 @@ use brine_protocol::value::{Value, ValueExt};
 use brine_receipts::{ChainId, Digest, Fingerprint, Head, Record, Series, SignedReceipt, SigningKey, Vouched};
 use tracing::{error, info, warn};
 
-pub use draft::SignedPublication;
-pub(crate) use draft::{Draft, hash};
+pub(crate) use draft::hash;
+pub use draft::{Draft, SignedPublication};
 use files::{Files, Heads};
 pub(crate) use read::{Page, page, verify};
 
@@ -114,7 +114,8 @@ impl Receipts {
         let (room, state) = (writing.room, &mut *writing.state);
         let (mut missing, mut known) = (Vec::new(), 0);
         for load in newest_first {
-            let Some(receipt) = load.get_text(FIELD).and_then(|text| Vouched::from_text(text).ok()) else { continue };
+            let read = |text: &str| Vouched::from_text(text, self.minion_key).ok();
+            let Some(receipt) = load.get_text(FIELD).and_then(read) else { continue };
             let receipt = receipt.receipt;
             let last = state.heads.get(&receipt.receipt().chain()).map_or(0, |head| head.number);
             if *receipt.key() != self.key.public() {
@@ -159,7 +160,7 @@ impl Receipts {
     }
 
     /// Puts a receipt into a return that is sent without being kept, and keeps the receipt.
-    pub(crate) fn seal_direct(&self, draft: &Draft, load: &mut Value) {
+    pub fn seal_direct(&self, draft: &Draft, load: &mut Value) {
         let mut writing = self.begin();
         writing.seal(draft, load, Series::Direct);
         writing.commit();
@@ -255,6 +256,11 @@ impl Writing<'_> {
         if let Some(receipt) = self.make(draft, load, series) {
             load.insert(FIELD, Vouched { receipt, vouch: vouch.clone() }.to_text());
         }
+    }
+
+    /// Takes the receipt out of a return that was not kept. Its number is not given away.
+    pub(crate) fn unseal(self, load: &mut Value) {
+        let _ = load.remove(FIELD);
     }
 
     /// Makes the receipt of a job with this return; none if there is no room for it.

@@ -124,7 +124,7 @@ impl ReturnSender {
     /// `Ok`, the end of this process does not lose the return. If the master does not acknowledge it soon, it is synced as well.
     ///
     /// # Errors
-    /// When the return cannot be written; the load comes back.
+    /// When the return cannot be written; the load comes back without a receipt.
     pub(crate) fn keep(
         &self,
         jid: &str,
@@ -137,11 +137,11 @@ impl ReturnSender {
             Some((receipts, draft)) => {
                 let mut writing = receipts.begin();
                 let put = self.spool.put(jid, master, &mut load, |load| writing.seal(draft, load, Series::Spooled));
-                if put.is_err() {
-                    // It is sent once and may be lost: that is not to be a gap.
-                    writing.seal(draft, &mut load, Series::Direct);
+                match put.is_ok() {
+                    true => writing.commit(),
+                    // A return that is sent once has a receipt of another series, and one that is not sent has none.
+                    false => writing.unseal(&mut load),
                 }
-                writing.commit();
                 put
             }
         };
@@ -166,20 +166,15 @@ impl ReturnSender {
         self.work.notify_one();
     }
 
-    /// Sends a return of this size without spooling it: a refusal, or a return that could not be written to the disk.
+    /// Sends a return of this size, with a receipt, without spooling it: a refusal, or a return that could not be written to the disk.
     /// It goes to the master with this fingerprint, or else to the minion's present master. If memory has no room
     /// either, the master gets an event that a job has no answer.
-    pub(crate) fn send_unspooled(&self, master: Option<Arc<str>>, load: Value, bytes: usize) {
-        self.unspooled.send(master, as_sent(load), bytes);
-    }
-
-    /// Sends a refusal, as [`ReturnSender::send_unspooled`], with a receipt.
-    pub(crate) fn send_refusal(&self, master: Option<Arc<str>>, mut load: Value, bytes: usize, draft: Option<&Draft>) {
+    pub(crate) fn send_once(&self, master: Option<Arc<str>>, mut load: Value, bytes: usize, draft: Option<&Draft>) {
         if let Some((receipts, draft)) = self.receipts.as_ref().zip(draft) {
             receipts.seal_direct(draft, &mut load);
         }
         let added = load.get_text("receipt").map_or(0, str::len);
-        self.send_unspooled(master, load, bytes + added);
+        self.unspooled.send(master, as_sent(load), bytes + added);
     }
 
     /// Tries all returns now, because the minion has just signed in at its master.

@@ -1,7 +1,7 @@
 //! Bytes as each of the forms in which receipts come: of a return, a store, an export, and a host's file. What is read has one encoding.
 #![no_main]
 
-use brine_receipts::{Evidence, Receipt, Record, SignedReceipt, SigningKey, Vouched};
+use brine_receipts::{Evidence, Fingerprint, Receipt, Record, SignedReceipt, SigningKey, Vouched};
 
 /// A fixed seed, so that a receipt made of the input can be signed.
 const PEM: &str = "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f\n-----END PRIVATE KEY-----\n";
@@ -25,8 +25,10 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         rest = &rest[size..];
     }
     if let Ok(text) = std::str::from_utf8(data) {
-        if let Ok(vouched) = Vouched::from_text(text) {
-            assert_eq!(Vouched::from_text(&vouched.to_text()).as_ref(), Ok(&vouched));
+        let minion_key = Fingerprint([7; 32]);
+        if let Ok(vouched) = Vouched::from_text(text, minion_key) {
+            assert_eq!(vouched.receipt.receipt().minion_key, minion_key);
+            assert_eq!(vouched.to_text(), text, "the one encoding");
         }
         let _ = Evidence::verify(text);
     }

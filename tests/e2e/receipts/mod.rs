@@ -1,5 +1,7 @@
 //! Receipts: signed by the minion, checked by the master, verified by anyone.
 
+mod full_disk;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -122,8 +124,9 @@ fn a_killed_minion_leaves_no_gap_and_no_fork() {
             events.wait_return(jid, "m1");
         }
         minion.kill();
+        let starts = events.count("salt/minion/m1/start");
         minion.up();
-        wait_for("the minion", || (master.json("m1", &["test.ping"]) == true).then_some(()));
+        wait_for("the start of the minion", || (events.count("salt/minion/m1/start") > starts).then_some(()));
     }
     wait_for("all returns", || {
         let empty = std::fs::read_dir(minion.path("cache/spool")).ok()?.count() == 0;
@@ -232,31 +235,36 @@ fn a_refusal_that_is_lost_is_no_gap() {
     assert_eq!((&shown["outcome"], &shown["series"]), (&json!("refused"), &json!("direct")), "{shown}");
 }
 
+/// The minion's cachedir is put back to an older copy, with its spool and all else.
 #[test]
 fn a_restored_snapshot_shows_as_a_fork() {
+    let folder = tempfile::tempdir().expect("a folder");
     let master = Master::start("");
     let mut minion = master.minion("m1");
     let events = master.events();
-    let dir = minion.path("cache/receipts");
     master.salt(&["m1", "test.echo", "one"]).exits(0);
     minion.stop();
-    let content = |path: &Path| std::fs::read(path).expect("a file");
-    let [snapshot] = std::fs::read_dir(&dir)
-        .expect("receipts")
-        .map(|item| item.expect("a file").path())
-        .filter(|path| path.extension().is_some())
-        .map(|path| (path.clone(), content(&path)))
-        .collect::<Vec<_>>()
-        .try_into()
-        .expect("one file");
+    let (cache, snapshot) = (minion.path("cache"), folder.path().join("snapshot"));
+    let copy = |from: &Path, to: &Path| {
+        let words = ["-a", from.to_str().expect("UTF-8"), to.to_str().expect("UTF-8")];
+        run(Path::new("/bin/cp"), &words).exits(0)
+    };
+    copy(&cache, &snapshot);
     minion.up();
     wait_for("the minion", || (master.json("m1", &["test.ping"]) == true).then_some(()));
+    assert_eq!(verify(&master)["odd"], json!([]));
     minion.stop();
-    std::fs::write(&snapshot.0, &snapshot.1).expect("our own folder");
+    std::fs::remove_dir_all(&cache).expect("our own folder");
+    copy(&snapshot, &cache);
     minion.up();
     wait_for("the minion", || (master.json("m1", &["test.ping"]) == true).then_some(()));
     let told = events.wait_tag("brine/receipt/fork/m1");
-    assert!(told["error"].as_str().is_some_and(|why| why.contains("snapshot")), "{told}");
+    assert!(told["error"].as_str().is_some_and(|why| why.contains("as by a restored snapshot")), "{told}");
+    assert!(told["first"].is_u64() && told["first"] == told["last"] && told["jid"].is_string(), "{told}");
+    let line = format!("the receipt of m1 for {} is odd: ", told["jid"].as_str().expect("a jid"));
+    let log = master.daemon.as_ref().expect("it runs").log_text();
+    let line = log.lines().find(|one| one.contains(&line)).unwrap_or_else(|| panic!("{line}:\n{log}"));
+    assert!(line.ends_with(&format!("(number {})", told["first"])), "{line}");
     assert!(verify(&master)["odd"].as_array().is_some_and(|odd| !odd.is_empty()));
 }
 
