@@ -70,7 +70,7 @@ const LINES: &[Line] = &[
     (Key::Rate100, "jobs/s of one minion, 100 at a time", "1/s", More, Some(1500.0), Some(150.0)),
     (Key::Cpu1, "CPU of minion and executor a job, 1 at a time", "ms", Less, Some(0.5), None),
     (Key::Cpu100, "CPU of minion and executor a job, 100 at a time", "ms", Less, Some(0.5), None),
-    (Key::CpuNoReceipt, "the same with `receipts: False`", "ms", Less, None, None),
+    (Key::CpuNoReceipt, "CPU of minion and executor a job with `receipts: False`, 100 at a time", "ms", Less, None, None),
     (Key::Receipt, "CPU of minion and executor for the receipt of a job", "µs", Less, Some(80.0), None),
     (Key::Recording, "the same for a recording of a job, `record: on`", "µs", Less, None, None),
     (Key::MinionIdle, "minion with executor, idle, PSS", "MiB", Less, Some(20.0), None),

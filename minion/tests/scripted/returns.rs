@@ -2,8 +2,10 @@
 
 use brine_kit::wait::Deadline;
 use brine_protocol::ids::Jid;
+use brine_protocol::keys::PublicKey;
 use brine_protocol::msgpack;
 use brine_protocol::value::{Value, ValueExt, map};
+use brine_receipts::{Series, Vouched};
 
 use crate::master::{DEADLINE, Master, OnReturn, Seen, Verdict};
 use crate::running::{begin, emptied, spooled, start};
@@ -38,6 +40,26 @@ async fn a_return_has_salts_fields_and_what_was_used() {
     assert_eq!(load.get_i64("retcode"), Some(1));
     assert_eq!(load.get_bool("success"), Some(false));
     assert_eq!(load.get_text("out"), Some("nested"));
+    emptied(dir.path()).await;
+    minion.end().await.unwrap();
+}
+
+/// It has a receipt of the series of such returns, which may be lost without being a gap.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_return_that_the_spool_cannot_take_is_sent_once() {
+    let (dir, mut master, minion) = begin("").await;
+    let spool = dir.path().join("cache/spool");
+    let key = PublicKey::from_pem(&std::fs::read_to_string(dir.path().join("pki/minion.pub")).unwrap()).unwrap();
+    let fingerprint = key.fingerprint().parse().unwrap();
+    std::fs::remove_dir_all(&spool).unwrap();
+    for series in [Series::Direct, Series::Spooled] {
+        let jid = master.publish("test.echo", vec![Value::from("text")]);
+        let load = master.expect_return(&jid).await;
+        assert_eq!(load.get_text("return"), Some("text"));
+        let receipt = Vouched::from_text(load.get_text("receipt").unwrap(), fingerprint).unwrap().receipt;
+        assert_eq!((receipt.receipt().series, receipt.receipt().number), (series, 1));
+        let _ = std::fs::create_dir(&spool);
+    }
     emptied(dir.path()).await;
     minion.end().await.unwrap();
 }
