@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brine_protocol::value::{Value, list};
-use brine_sandbox::{Caller, HostError, NetworkOp};
+use brine_sandbox::{Broker, Caller, HostError, NetworkOp, tell_of_special};
 use futures_util::future::BoxFuture;
 use tokio::sync::Semaphore;
 
@@ -60,15 +60,21 @@ impl Resolver for SystemResolver {
 ///
 /// # Errors
 /// The name has no address, or none that this caller may reach.
-pub async fn resolve(resolver: &dyn Resolver, caller: &Caller, op: NetworkOp) -> Result<Value, HostError> {
+pub async fn resolve(
+    broker: &dyn Broker,
+    resolver: &dyn Resolver,
+    caller: &Caller,
+    op: NetworkOp,
+) -> Result<Value, HostError> {
     let NetworkOp::Resolve { name } = op;
-    let addresses = addresses(resolver, caller, &name, None).await?;
+    let addresses = addresses(broker, resolver, caller, &name, None).await?;
     Ok(list(addresses.iter().map(ToString::to_string)))
 }
 
 /// Returns the addresses that `name`, a host name or an address, stands for and that this caller may reach on `port`;
 /// without a port, on any port.
 pub(crate) async fn addresses(
+    broker: &dyn Broker,
     resolver: &dyn Resolver,
     caller: &Caller,
     name: &str,
@@ -76,7 +82,10 @@ pub(crate) async fn addresses(
 ) -> Result<Vec<IpAddr>, HostError> {
     if let Some(literal) = literal(name) {
         return match why_not(caller, literal, port) {
-            Some(why) => Err(HostError::Denied(format!("{name} {why}"))),
+            Some(why) => {
+                tell_of_special(broker, caller, literal, port);
+                Err(HostError::Denied(format!("{name} {why}")))
+            }
             None => Ok(vec![literal]),
         };
     }
@@ -94,12 +103,15 @@ pub(crate) async fn addresses(
         match why_not(caller, address, port) {
             None if !good.contains(&address) => good.push(address),
             None => {}
-            Some(why) => refused = Some(format!("{name} resolves to {address}, which {why}")),
+            Some(why) => refused = Some((address, format!("{name} resolves to {address}, which {why}"))),
         }
     }
     match refused {
         _ if !good.is_empty() => Ok(good),
-        Some(why) => Err(HostError::Denied(why)),
+        Some((address, why)) => {
+            tell_of_special(broker, caller, address, port);
+            Err(HostError::Denied(why))
+        }
         None => Err(failed("it has no address".to_owned())),
     }
 }

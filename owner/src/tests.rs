@@ -118,6 +118,20 @@ fn the_time_of_a_job_is_shown_with_its_budget() {
     }
 }
 
+/// The line that grants it is there whatever else has no room, and a fingerprint takes no lines of its own.
+#[test]
+fn what_is_decided_on_comes_first() {
+    let mut snapshot = Known::default().look(&host()).unwrap();
+    snapshot.refusals[0].by = vec!["c3"; 32].join(":");
+    let mut app = App::default();
+    app.take(News::Looked(Box::new(snapshot)));
+    press(&mut app, "2");
+    let text = screen(&app, (80, 24)).join("\n");
+    assert!(text.contains("asked by the master c3:c3:c3:c3…") && !text.contains("c3:c3:c3:c3:"), "{text}");
+    let small = screen(&app, (80, 10)).join("\n");
+    assert!(small.contains("granted by: cmd: {process: [/usr/bin/whoami]}"), "{small}");
+}
+
 #[test]
 fn a_grant_needs_a_look_at_what_it_changes_and_a_yes() {
     let host = host();

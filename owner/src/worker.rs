@@ -99,7 +99,7 @@ fn carry_out(host: &dyn Host, order: &Order) -> Option<News> {
         }
         Order::Grant { line } => {
             let granted = host.call("sandbox.grant", &[line]);
-            Some(News::Done(granted.map(|_| format!("granted: {line}"))))
+            Some(News::Done(granted.map(|_| format!("granted; systemctl reload salt-minion takes it up: {line}"))))
         }
         Order::Approve { module, sha256 } => {
             let approved = host.call("sandbox.approve", &[module, sha256]);

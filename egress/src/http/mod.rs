@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use brine_http::{Answer, Request as Hop, Tls, Url};
 use brine_protocol::value::{Value, list, map};
-use brine_sandbox::{ByteBuf, Caller, HostError, HttpOp, HttpRequest, check_host};
+use brine_sandbox::{Broker, ByteBuf, Caller, HostError, HttpOp, HttpRequest, check_host};
 use hyper::header::{self, HeaderName};
 use hyper::{Method, StatusCode};
 use tokio::sync::Semaphore;
@@ -64,7 +64,7 @@ impl Http {
     ///
     /// # Errors
     /// The request cannot be sent, leads where the caller may not go, or has no answer in time.
-    pub async fn answer(&self, caller: &Caller, op: HttpOp) -> Result<Value, HostError> {
+    pub async fn answer(&self, broker: &dyn Broker, caller: &Caller, op: HttpOp) -> Result<Value, HostError> {
         let HttpOp::Request(request) = op;
         let asked = request.timeout_ms.map_or(DEFAULT_TIMEOUT, Duration::from_millis);
         let ends = caller.ends.min(Instant::now().checked_add(asked).unwrap_or(caller.ends));
@@ -72,7 +72,7 @@ impl Http {
         let work = async {
             let _place =
                 self.places.acquire().await.map_err(|_| HostError::Failed("the daemon is ending".to_owned()))?;
-            self.follow(caller, *request).await
+            self.follow(broker, caller, *request).await
         };
         match tokio::time::timeout_at(ends.into(), work).await {
             Ok(answer) => answer,
@@ -82,14 +82,14 @@ impl Http {
         }
     }
 
-    async fn follow(&self, caller: &Caller, request: HttpRequest) -> Result<Value, HostError> {
+    async fn follow(&self, broker: &dyn Broker, caller: &Caller, request: HttpRequest) -> Result<Value, HostError> {
         let max_body = request.max_body.unwrap_or(DEFAULT_BODY).min(MAX_BODY);
         let redirects = request.max_redirects.min(MAX_REDIRECTS);
         let mut hop = read(request)?;
         let mut left = redirects;
         loop {
-            check_host(caller, &hop.url.host, hop.url.port)?;
-            let answer = self.exchange(caller, &hop, max_body).await.map_err(|e| match e {
+            check_host(broker, caller, &hop.url.host, hop.url.port)?;
+            let answer = self.exchange(broker, caller, &hop, max_body).await.map_err(|e| match e {
                 HostError::Failed(why) => HostError::Failed(format!("{}: {why}", hop.url.origin())),
                 denied => denied,
             })?;
@@ -107,9 +107,15 @@ impl Http {
         }
     }
 
-    async fn exchange(&self, caller: &Caller, hop: &Hop, max_body: u64) -> Result<Answer, HostError> {
+    async fn exchange(
+        &self,
+        broker: &dyn Broker,
+        caller: &Caller,
+        hop: &Hop,
+        max_body: u64,
+    ) -> Result<Answer, HostError> {
         let url = &hop.url;
-        let addresses = names::addresses(&*self.resolver, caller, &url.host, Some(url.port)).await?;
+        let addresses = names::addresses(broker, &*self.resolver, caller, &url.host, Some(url.port)).await?;
         brine_http::exchange(&self.tls, addresses, hop, max_body).await.map_err(HostError::Failed)
     }
 }

@@ -82,8 +82,8 @@ impl Broker for MasterBroker {
     fn host_call<'a>(&'a self, caller: &'a Caller, op: HostOp) -> BoxFuture<'a, Result<Value, HostError>> {
         Box::pin(async move {
             match op {
-                HostOp::Http(op) => self.http.answer(caller, op).await,
-                HostOp::Network(op) => brine_egress::resolve(&*self.resolver, caller, op).await,
+                HostOp::Http(op) => self.http.answer(self, caller, op).await,
+                HostOp::Network(op) => brine_egress::resolve(self, &*self.resolver, caller, op).await,
                 HostOp::Events(op) => self.fire(caller, op),
                 other => Err(HostError::Denied(format!(
                     "{} is not there on a master: its engines have brine:host/http, brine:host/events and wasi:sockets",

@@ -7,12 +7,12 @@ use super::{MinionBroker, Perform};
 
 impl Perform<NetworkOp> for MinionBroker {
     async fn perform(&self, caller: &Caller, op: NetworkOp) -> Result<Value, HostError> {
-        brine_egress::resolve(&*self.resolver, caller, op).await
+        brine_egress::resolve(self, &*self.resolver, caller, op).await
     }
 }
 
 impl Perform<HttpOp> for MinionBroker {
     async fn perform(&self, caller: &Caller, op: HttpOp) -> Result<Value, HostError> {
-        self.http.answer(caller, op).await
+        self.http.answer(self, caller, op).await
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use brine_protocol::value::{Value, list};
-use brine_sandbox::{Broker as _, Caller, DirectoriesOp, HostError, RefusedCall, UsersOp};
+use brine_sandbox::{Broker as _, Caller, DirectoriesOp, Directory, HostError, RefusedCall, UsersOp};
 use nix::unistd::{Gid, Group, Uid, User};
 
 use super::slow::Slow;
@@ -36,9 +36,14 @@ impl Perform<UsersOp> for MinionBroker {
 impl Perform<DirectoriesOp> for MinionBroker {
     async fn perform(&self, caller: &Caller, op: DirectoriesOp) -> Result<Value, HostError> {
         let DirectoriesOp::Line { path, wanted } = op;
-        let what = format!("read {wanted}");
-        let line = || caller.reading_line(&wanted);
-        self.refused(&RefusedCall { job: &caller.job, module: caller.module.as_str(), what: &what, line: &line });
+        // Who walks down to a granted directory looks at its parents first.
+        let parent = Directory { path: wanted.clone(), writable: false };
+        let leads = |granted: &Directory| parent.rest(&granted.path).is_some();
+        if !caller.grants.direct.directories.iter().any(leads) {
+            let what = format!("read {wanted}");
+            let line = || caller.reading_line(&wanted);
+            self.refused(&RefusedCall { job: &caller.job, module: caller.module.as_str(), what: &what, line: &line });
+        }
         Ok(Value::from(caller.directory_line(&path, false)))
     }
 }

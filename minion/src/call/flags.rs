@@ -61,6 +61,10 @@ pub(super) struct Flags {
     /// With --grains: those of the host alone, without modules and so without a sandbox. The master asks so.
     #[arg(long = "host-grains", hide = true)]
     pub(super) host_grains: bool,
+    /// Somebody else than who starts this asked for the call: what only the owner of the host may do, it may not. The master's runner
+    /// `salt.cmd` asks so.
+    #[arg(long = "for-others", hide = true)]
+    pub(super) for_others: bool,
     /// Do not collect grains.
     #[arg(long = "skip-grains")]
     skip_grains: bool,

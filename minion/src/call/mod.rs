@@ -106,7 +106,7 @@ async fn call(flags: &Flags, printer: &mut Printer, base: &Base) -> Result<i32, 
         Ok(Ok(None)) | Err(_) => {}
         Ok(Err(e)) => warn!("this call has no receipt: {e}"),
     }
-    let called = base.jobs.call(job, report).await;
+    let called = base.jobs.call(job, report, !flags.for_others).await;
     let usage = called.usage();
     let out = called.outputter().unwrap_or_else(|| Outputter::of_function(fun));
     let JobOutcome { value, retcode, .. } = called.outcome;

@@ -24,6 +24,16 @@ impl MinionOpts {
         Self::load_with(conf_dir, id, &[])
     }
 
+    /// Returns what the files of the configuration say of `sandbox` now.
+    ///
+    /// # Errors
+    /// One line: they cannot be read, or somebody else may write one.
+    pub(crate) fn sandbox_on_disk(&self) -> Result<Value, String> {
+        let trust = |file: &Path| trust::check(file).map_err(|e| e.to_string());
+        let config = Config::load_trusted(&self.conf_dir.join("minion"), Role::Minion, &trust);
+        config.and_then(|config| config.get(settings::SANDBOX)).map_err(|error| error.to_string())
+    }
+
     /// As [`MinionOpts::load`], with settings that the command line overrides.
     ///
     /// # Errors

@@ -135,9 +135,9 @@ impl Jobs {
     }
 
     /// Runs a job of this host and returns its outcome. With `report`, its arguments as typed, the preferred master gets a return.
-    pub(crate) async fn call(self: &Arc<Self>, job: JobLoad, report: Option<Value>) -> Called {
+    pub(crate) async fn call(self: &Arc<Self>, job: JobLoad, report: Option<Value>, typed: bool) -> Called {
         let (answer, called) = oneshot::channel();
-        let _task = self.submit(Source::Call { report, answer }, job);
+        let _task = self.submit(Source::Call { report, typed, answer }, job);
         called.await.expect("a call is always taken, and answered even when running it panics")
     }
 
@@ -217,7 +217,7 @@ impl Jobs {
             turn = self.admission.turn(&job, self.is_short(&job)) => turn.map_err(|_closed| ENDED_BEFORE),
         };
         // What the minion starts by itself nobody types, whoever configured it.
-        let by = (rules.master.as_deref(), matches!(rules.delivery, Delivery::Caller { .. }));
+        let by = (rules.master.as_deref(), matches!(rules.delivery, Delivery::Caller { typed: true, .. }));
         let outcomes = match turn {
             // After a fault of the minion itself, the master still gets a return.
             Ok(_turn) if rules.blackout && blackout::refuses(&job, &self.pillar.now(), &self.grains.now()) => {
@@ -236,7 +236,7 @@ impl Jobs {
         let draft = draft.as_ref();
         match rules.delivery {
             Delivery::Spool(returns) => self.spool(&returns, rules.master, (&job, draft), outcomes, record),
-            Delivery::Caller { report, answer } => {
+            Delivery::Caller { report, answer, .. } => {
                 if let Some(called) = outcomes.each.into_iter().next() {
                     let load =
                         return_load::for_call(&self.opts.id, &job, report.clone().unwrap_or(Value::Nil), &called);

@@ -28,6 +28,8 @@ pub(crate) enum Source {
     Call {
         /// The arguments as typed, for the return that the preferred master gets; none if it gets no return.
         report: Option<Value>,
+        /// Whether somebody typed it, and not a program for others: the master's runner `salt.cmd`.
+        typed: bool,
         /// Receives the outcome.
         answer: oneshot::Sender<Called>,
     },
@@ -99,6 +101,8 @@ pub(super) enum Delivery {
         /// As in [`Source::Call`].
         report: Option<Value>,
         /// As in [`Source::Call`].
+        typed: bool,
+        /// As in [`Source::Call`].
         answer: oneshot::Sender<Called>,
     },
     /// `mine.update` sent its data to the mine itself; the outcome is logged.
@@ -115,7 +119,9 @@ impl Source {
         };
         let (master, checks, recorded, delivery) = match self {
             Self::Master { master, returns, .. } => (Some(master), Checks::Publication, true, Delivery::Spool(returns)),
-            Self::Call { report, answer } => (None, Checks::None, true, Delivery::Caller { report, answer }),
+            Self::Call { report, typed, answer } => {
+                (None, Checks::None, true, Delivery::Caller { report, typed, answer })
+            }
             Self::Mine(master) => (Some(master), Checks::None, false, Delivery::Mine),
             Self::Own { master, recorded, reply, on_end } => {
                 (master, Checks::Bounds, recorded, Delivery::Own(reply, on_end))

@@ -36,7 +36,7 @@ impl Local {
     /// Calls a function as `salt-call` does, with the arguments of a job. Whatever goes wrong is an outcome.
     pub async fn call(&self, fun: &str, arg: Vec<Value>) -> Called {
         let call = FunCall { fun: fun.to_owned(), arg };
-        self.base.jobs.call(local_job(&accounts::own_name(), call, Vec::new()), None).await
+        self.base.jobs.call(local_job(&accounts::own_name(), call, Vec::new()), None, true).await
     }
 
     /// The pillar, which a master would have sent.

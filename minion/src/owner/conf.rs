@@ -2,13 +2,17 @@
 
 use std::fs;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use brine_patterns::Glob;
 use brine_protocol::config::{SCHEDULE_FILE, settings, yaml};
 use brine_protocol::files::replace_durable;
 use brine_protocol::value::{Value, ValueExt, map};
 use brine_sandbox::Settings;
+use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
 use similar::{ChangeTag, TextDiff};
 
 use super::line::OwnersLine;
@@ -19,6 +23,9 @@ use crate::config::MinionOpts;
 /// The file that is made where no file has a section `sandbox`, among those that are included.
 const OWN_FILE: &str = "sandbox.conf";
 const SECTION: &str = "sandbox";
+/// How long others may have the configuration, who read and write one small file each.
+const PATIENCE: Duration = Duration::from_secs(30);
+const TICK: Duration = Duration::from_millis(5);
 
 /// What is to become of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +43,10 @@ pub(crate) enum Deed {
 /// One line: nothing was changed.
 pub(crate) fn carry_out(opts: &MinionOpts, deed: Deed, text: &str, test: bool) -> Result<Value, String> {
     let line = OwnersLine::parse(text)?;
-    let file = File::find(opts)?;
+    let _lock = lock(&opts.conf_dir, PATIENCE)?;
+    // This program may have read its configuration before another one granted.
+    let said_now = opts.sandbox_on_disk()?;
+    let file = File::find(opts, &said_now)?;
     let by_hand = |why: &str| {
         let path = file.path.display();
         format!("{why}; nothing was changed: write it into {path} by hand, below sandbox: modules:  {text}")
@@ -65,7 +75,7 @@ pub(crate) fn carry_out(opts: &MinionOpts, deed: Deed, text: &str, test: bool) -
     // What the minion will read, before anything is written.
     let mut expected = file.value.clone();
     put(&mut expected, &line.path, new.clone()).map_err(|why| by_hand(&why))?;
-    let mut whole = opts.sandbox.clone();
+    let mut whole = said_now;
     if file.is_all {
         whole = expected.get(SECTION).cloned().unwrap_or(Value::Nil);
     } else if let Some(new) = &new {
@@ -107,6 +117,29 @@ pub(crate) fn carry_out(opts: &MinionOpts, deed: Deed, text: &str, test: bool) -
     Ok(map(said))
 }
 
+/// Keeps other programs that grant or revoke away until it is dropped: each reads what the one before it wrote. The folder is locked, so that
+/// no file beside the configuration is needed.
+fn lock(folder: &Path, patience: Duration) -> Result<OwnedFd, String> {
+    let failed = |error: Errno| format!("{}: {error}; nothing was changed", folder.display());
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let folder_fd = rustix::fs::open(folder, flags, Mode::empty()).map_err(failed)?;
+    let since = Instant::now();
+    loop {
+        match rustix::fs::flock(&folder_fd, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(folder_fd),
+            Err(Errno::WOULDBLOCK | Errno::INTR) if since.elapsed() < patience => std::thread::sleep(TICK),
+            Err(Errno::WOULDBLOCK | Errno::INTR) => {
+                return Err(format!(
+                    "another sandbox.grant or sandbox.revoke has kept {} for {} s; nothing was changed: try again",
+                    folder.display(),
+                    patience.as_secs()
+                ));
+            }
+            Err(error) => return Err(failed(error)),
+        }
+    }
+}
+
 /// The file with the owner's section.
 struct File {
     path: PathBuf,
@@ -119,10 +152,10 @@ struct File {
 
 impl File {
     /// Finds the file: an included one takes the place of the main one, as when the configuration is read.
-    fn find(opts: &MinionOpts) -> Result<Self, String> {
+    fn find(opts: &MinionOpts, all: &Value) -> Result<Self, String> {
         let file = Self::find_own(opts)?;
         let said = file.value.get(SECTION).unwrap_or(&Value::Nil);
-        if file.is_all && (said.truthy() || opts.sandbox.truthy()) && !same(said, &opts.sandbox) {
+        if file.is_all && (said.truthy() || all.truthy()) && !same(said, all) {
             return Err(format!(
                 "{} is not all that the configuration says of sandbox, so the line has to be written by hand",
                 file.path.display()
@@ -213,4 +246,58 @@ fn diff(old: &str, new: &str) -> String {
     let diff = TextDiff::from_lines(old, new);
     let changes = diff.iter_all_changes().filter(|change| change.tag() != ChangeTag::Equal);
     changes.map(|change| format!("{}{}", change.tag(), change.value().trim_end())).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use super::*;
+
+    /// Each reads the configuration before any has written, as programs that are started together do.
+    #[test]
+    fn lines_of_many_at_once_all_arrive() {
+        const MANY: usize = 24;
+        let dir = tempfile::tempdir().unwrap();
+        let own = "# mine\nsandbox:\n  modules:\n    # ours\n    cmd: {process: [/bin/0]}   # the first\n";
+        fs::write(dir.path().join("minion"), own).unwrap();
+        let at_once = |deed: Deed, line: &(dyn Fn(usize) -> String + Sync)| {
+            let barrier = Barrier::new(MANY);
+            std::thread::scope(|scope| {
+                for nth in 1..=MANY {
+                    let (barrier, folder) = (&barrier, dir.path());
+                    scope.spawn(move || {
+                        let opts = MinionOpts::load(folder, Some("web1")).unwrap();
+                        barrier.wait();
+                        carry_out(&opts, deed, &line(nth), false).unwrap();
+                    });
+                }
+            });
+            fs::read_to_string(dir.path().join("minion")).unwrap()
+        };
+        // One entry, and entries of their own.
+        let line = |nth: usize| match nth % 2 {
+            0 => format!("cmd: {{process: [/bin/{nth}]}}"),
+            _ => format!("m{nth}: {{grains: true}}"),
+        };
+        let text = at_once(Deed::Grant, &line);
+        let value = yaml::load(&text).unwrap();
+        let modules = value.get(SECTION).and_then(|section| section.get("modules")).unwrap();
+        let programs = modules.get("cmd").and_then(|cmd| cmd.get_list("process")).unwrap();
+        assert_eq!((modules.entries().unwrap().len(), programs.len()), (1 + MANY / 2, 1 + MANY / 2), "{text}");
+        for comment in ["# mine", "# ours", "# the first"] {
+            assert!(text.contains(comment), "{comment}: {text}");
+        }
+        assert_eq!(at_once(Deed::Revoke, &line), own);
+    }
+
+    #[test]
+    fn who_waits_too_long_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let held = lock(dir.path(), Duration::ZERO).unwrap();
+        let error = lock(dir.path(), Duration::ZERO).unwrap_err();
+        assert!(error.contains("another sandbox.grant") && error.contains("nothing was changed"), "{error}");
+        drop(held);
+        lock(dir.path(), Duration::ZERO).unwrap();
+    }
 }

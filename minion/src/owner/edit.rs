@@ -123,18 +123,27 @@ pub(super) fn remove(text: &str, path: &[String]) -> Option<String> {
     let mut block = Block::root(&lines);
     // The outermost line that goes: of a map in which nothing else is.
     let mut from: Option<(usize, usize)> = None;
+    // The line of the entry itself.
+    let mut own = None;
     for (nth, key) in path.iter().enumerate() {
         let at = block.find(&lines, key)?;
         let end = block.end_of(&lines, at);
         if block.keys(&lines) > 1 || from.is_none() {
             from = Some((at, end));
         }
+        own = Some(at);
         if nth + 1 < path.len() {
             block = block.within(&lines, at)?;
         }
     }
-    let (at, end) = from?;
-    let kept: Vec<String> = lines[at..end].iter().filter(|line| is_comment(line)).cloned().collect();
+    let ((at, end), own) = (from?, own?);
+    // A comment at the end of a line that says more than this entry is not about it alone.
+    let kept = lines[at..end].iter().enumerate().filter_map(|(nth, line)| match comment_of(line) {
+        Some(_) if is_comment(line) => Some(line.clone()),
+        Some(comment) if at + nth < own => Some(format!("{}{comment}", " ".repeat(indent(line)))),
+        _ => None,
+    });
+    let kept: Vec<String> = kept.collect();
     lines.splice(at..end, kept);
     Some(joined(&lines))
 }
@@ -318,6 +327,11 @@ user: root
         assert_eq!(
             remove("x: 1\na:\n  b:\n    # why\n    c: 1\n", &path("a/b/c")).as_deref(),
             Some("x: 1\n    # why\n")
+        );
+        // Comments of the lines around it stay, and the one on its own line goes with it.
+        assert_eq!(
+            remove("x: 1\na:   # all\n  # of b\n  b: # more\n    c: 1   # this\n", &path("a/b/c")).as_deref(),
+            Some("x: 1\n# all\n  # of b\n  # more\n")
         );
         assert_eq!(remove(FILE, &path("sandbox/nothing")), None);
     }

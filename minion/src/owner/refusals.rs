@@ -334,6 +334,30 @@ mod tests {
         assert!(refusals.list(None).list().unwrap().len() <= ANSWER_MAX);
     }
 
+    /// A module that is refused ten thousand times a second takes a small part of that second, and of the memory.
+    #[test]
+    fn ten_thousand_refusals_cost_little() {
+        let dir = tempfile::tempdir().unwrap();
+        let refusals = Refusals::new(dir.path(), Learn::All, Tell::Brief);
+        let line = format!("cmd: {{process: [{}]}}", vec!["/usr/bin/x"; 100].join(", "));
+        let began = Instant::now();
+        for nth in 0..10_000 {
+            // The same again and again, others each time, and the same of ever other jobs.
+            note(&refusals, &job("cmd.run", "1", None), "run /bin/x", Some(&line));
+            note(&refusals, &job("cmd.run", "1", None), &format!("run /bin/{nth}"), Some(&line));
+            note(&refusals, &job("cmd.run", &nth.to_string(), None), "run /bin/y", Some(&line));
+        }
+        let took = began.elapsed();
+        let state = refusals.state();
+        let kept: usize = state.new.values().flatten().map(|entry| entry.jids.len()).sum();
+        assert!(state.count <= AT_ONCE_EACH && kept <= AT_ONCE_EACH * JOBS_MAX, "{} {kept}", state.count);
+        drop(state);
+        let began = Instant::now();
+        refusals.write();
+        // Debug code on a busy machine: of the order of microseconds each.
+        assert!(took < Duration::from_secs(3) && began.elapsed() < Duration::from_secs(2), "{took:?}");
+    }
+
     /// What a hostile module wants is shown so that it drives no terminal, and is granted by no line.
     #[test]
     fn hostile_texts_are_shown_escaped_and_granted_by_no_line() {

@@ -12,8 +12,8 @@ use crate::snapshot::{HeldUpdate, Refusal, Running, Snapshot, line};
 
 /// Cells of a bar.
 const BAR: usize = 6;
-/// Lines of what is known of the chosen entry.
-const DETAIL: u16 = 7;
+/// Characters of a master's fingerprint: as many as tell masters apart.
+const FINGERPRINT: usize = 11;
 
 pub(super) fn draw(frame: &mut Frame<'_>, app: &App, area: Rect) {
     let Some(snapshot) = app.snapshot() else { return };
@@ -38,7 +38,11 @@ pub(super) fn draw(frame: &mut Frame<'_>, app: &App, area: Rect) {
         frame.render_widget(Paragraph::new(empty), area);
         return;
     };
-    let below = if detail.is_some() { DETAIL.min(area.height / 2) } else { 0 };
+    // As many lines as it takes, up to half of the screen, and one for the border.
+    let below = detail.as_ref().map_or(0, |lines| {
+        let taken: usize = lines.iter().map(|line| rows_of(line.width(), area.width)).sum();
+        u16::try_from(taken + 1).unwrap_or(u16::MAX).min(area.height / 2)
+    });
     let [list, about] = Layout::vertical([Constraint::Min(1), Constraint::Length(below)]).areas(area);
     let mut state = TableState::default().with_selected(app.selected());
     frame.render_stateful_widget(table.row_highlight_style(CHOSEN), list, &mut state);
@@ -48,6 +52,11 @@ pub(super) fn draw(frame: &mut Frame<'_>, app: &App, area: Rect) {
             .block(Block::new().borders(ratatui::widgets::Borders::TOP));
         frame.render_widget(text, about);
     }
+}
+
+/// Rows of a text that is wrapped at words.
+fn rows_of(width: usize, screen: u16) -> usize {
+    (width * 11 / 10).div_ceil(usize::from(screen).max(1)).max(1)
 }
 
 fn table<'a>(rows: Vec<Row<'a>>, widths: &[Constraint], head: &[&'a str]) -> Option<Table<'a>> {
@@ -67,7 +76,7 @@ fn running(snapshot: &Snapshot) -> Option<Table<'_>> {
         Row::new(cells)
     });
     let widths = [Constraint::Length(20), Constraint::Fill(1), Constraint::Length(15), Constraint::Length(17)];
-    table(rows.collect(), &widths, &["job", "function", "asked by", "time of its budget"])
+    table(rows.collect(), &widths, &["job", "function", "asked by", "time of budget"])
 }
 
 /// The time that a job took of its budget, as a bar.
@@ -96,11 +105,16 @@ fn refused<'a>(all: &[&'a Refusal]) -> Option<Table<'a>> {
 fn refusal_detail(one: &Refusal) -> Vec<Line<'static>> {
     let grant =
         one.line.as_deref().map_or_else(|| "no line grants it".to_owned(), |of| format!("granted by: {}", line(of)));
-    let asked = if one.by.is_empty() { "this host".to_owned() } else { one.by.clone() };
+    let asked = match one.by.get(..FINGERPRINT) {
+        _ if one.by.is_empty() => "this host".to_owned(),
+        Some(start) if one.by.len() > FINGERPRINT => format!("the master {start}…"),
+        _ => format!("the master {}", one.by),
+    };
+    // What is decided on comes first, in case that there is no room for all.
     vec![
-        Line::from(format!("{} of job {}, asked by {asked}", one.function, one.jid)),
-        Line::from(format!("wanted: {}", one.what)),
         Line::from(grant),
+        Line::from(format!("wanted: {}", one.what)),
+        Line::from(format!("{}, job {}, asked by {asked}", one.function, one.jid)),
     ]
 }
 

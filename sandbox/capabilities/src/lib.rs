@@ -10,6 +10,7 @@
 //!   configuration
 //! - `forms.rs`       forms of guests' arguments; `hosts.rs` names and addresses of hosts; `rules.rs` rules of hosts
 //!   and ports; `reach.rs` applies these rules; `programs.rs` finds the granted program
+//! - `direct.rs`     what an executor refuses by itself; for the owner
 //! - `looks.rs`       command lines that only look; `trees.rs` directories that the minion changes
 //! - the others       one capability each, named as in the configuration; `http.rs` is a part of `network.rs`
 
@@ -18,6 +19,7 @@ mod changes;
 mod check;
 mod config;
 mod declaration;
+mod direct;
 mod disks;
 mod events;
 mod files;
@@ -69,6 +71,7 @@ pub use changes::{Change, Content, Owner, Watch};
 pub use check::{Asker, Least, Refusal, check};
 pub use config::grant_with_setting;
 pub use declaration::{Answer, Declaration, Kind, Operation, Planned, Shown, Size, Standard};
+pub use direct::{PathAccess, Wanted};
 pub use files::ListKind;
 pub use filesystem::grant_with_directory;
 pub use grants::{DirectGrants, Directory, Grant, Grants};
@@ -77,7 +80,7 @@ pub use looks::{Look, standard_looks};
 pub use names::{MAX_NAME, Names, is_glob};
 pub use process::ProcessRun;
 pub use programs::{Host, PROGRAM_FOLDERS, ProcessGrant, Program};
-pub use reach::check_host;
+pub use reach::{check_address, check_host};
 pub use rules::{NetworkRule, read_rule, rule_text};
 pub use schedule::{ScheduleChange, SchedulePlace};
 pub use states::Chunk;

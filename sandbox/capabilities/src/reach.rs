@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use crate::Capability;
-use crate::check::Refusal;
+use crate::check::{Least, Refusal};
 use crate::forms::malformed;
 use crate::grants::{Grant, Grants};
 use crate::hosts::{NetworkHost, inward, plain};
@@ -22,6 +22,29 @@ pub fn check_host(granted: &Grants, host: &str, port: u16) -> Result<(), Refusal
     }
     let at = rule_text(&one_port(&host, port));
     Err(not_granted(granted, format!("reach {at}"), &host, port))
+}
+
+/// Checks whether a special address, to which a name leads or that a request names, may be reached: only where it was itself granted.
+/// Without a port, whether it may be at any.
+///
+/// # Errors
+///
+/// Why it may not.
+pub fn check_address(granted: &Grants, address: IpAddr, port: Option<u16>) -> Result<(), Refusal> {
+    let host = NetworkHost::Address(plain(address));
+    let written = host.to_string();
+    let allowed = match port {
+        Some(port) => granted.allows_host(&written, port),
+        None => granted.allows_name(&written),
+    };
+    if allowed {
+        return Ok(());
+    }
+    match port {
+        Some(port) => Err(not_granted(granted, format!("reach {}", rule_text(&one_port(&host, port))), &host, port)),
+        // The look-up of a name does not say which port is wanted.
+        None => Err(not_granted(granted, format!("reach {written}"), &host, 0).with_least(Least::No)),
+    }
 }
 
 pub(crate) fn read(host: &str) -> Result<NetworkHost, Refusal> {

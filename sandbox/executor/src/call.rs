@@ -162,6 +162,7 @@ async fn in_instance(
     };
     let mut store = Box::new(store(host, &module.name, &mut run, line));
     store.data_mut().recorder = recorder;
+    store.data_mut().files.asks = grants.asks_about_files();
     let (limits, name) = (&run.limits, &function.signature.name);
     let mut meter = Meter { cpu: Duration::ZERO };
     let end = {

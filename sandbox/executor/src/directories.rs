@@ -6,30 +6,96 @@
 //! for the threads.
 
 use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use brine_sandbox_wire::Directory;
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use wasmtime_wasi::filesystem::Dir;
 use wasmtime_wasi::{FsPerms, OpenMode};
 
 use crate::narrower::Narrower;
+use crate::open::look_below;
 
 /// Upper bound on the characters of a path in a message.
 const MAX_PATH: usize = 300;
 
-/// A granted directory, opened if possible.
+/// A granted directory or file, opened if possible.
 #[derive(Clone)]
 pub struct Opened {
     /// The path of the grant: absolute, without `.` and `..`.
     pub path: String,
-    /// The open directory. None if it could not be opened.
+    /// The open directory. None if it is a file or could not be opened.
     pub dir: Option<Dir>,
+    /// The granted file.
+    pub file: Option<OneFile>,
     /// Why the directory is not open, and whether it is because the directory does not exist.
     left_out: Option<(String, bool)>,
+}
+
+/// A granted file: its name in its directory, so that each opening has its own position and flags.
+#[derive(Debug, Clone)]
+pub struct OneFile {
+    /// The directory, for looking up this name alone.
+    pub parent: Arc<File>,
+    /// The name.
+    pub name: String,
+    /// Whether the file may be changed.
+    pub writable: bool,
+}
+
+impl OneFile {
+    /// Finds a file whose path has no links. None if there is something else.
+    fn find(path: &str, writable: bool) -> Option<Self> {
+        let (parent, name) = path.rsplit_once('/')?;
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        let parent = if parent.is_empty() { "/" } else { parent };
+        let parent = File::from(rustix::fs::openat2(CWD, parent, flags, Mode::empty(), resolve).ok()?);
+        let stat = rustix::fs::fstat(look_below(&parent, false, name, false).ok()?).ok()?;
+        let regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        regular.then(|| Self { parent: Arc::new(parent), name: name.to_owned(), writable })
+    }
+}
+
+/// Stands for the root of the file system where that is not granted: a guest of plain WASI finds it beside its granted directories, so that a path
+/// outside of these comes here and is refused here, and not in the guest's own library, where nobody sees it. It is no directory, so the
+/// kernel opens nothing below it.
+#[must_use]
+pub fn nowhere() -> &'static Dir {
+    static NOWHERE: LazyLock<Dir> = LazyLock::new(|| {
+        let (socket, _) = UnixStream::pair().expect("some of the process's descriptors are reserved");
+        Dir::new(File::from(OwnedFd::from(socket)), FsPerms::ReadOnly, OpenMode::READ, false)
+    });
+    &NOWHERE
+}
+
+/// What is at a path of the host, which no guest is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum There {
+    /// A regular file.
+    File,
+    /// A part of the path is a symbolic link.
+    Link,
+    /// Something else, nothing, or what this process cannot see.
+    Other,
+}
+
+impl There {
+    pub(crate) fn look(path: &str) -> Self {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        let stat = rustix::fs::openat2(CWD, path, flags, Mode::empty(), resolve).and_then(rustix::fs::fstat);
+        match stat.map(|stat| FileType::from_raw_mode(stat.st_mode)) {
+            Ok(FileType::RegularFile) => Self::File,
+            Ok(FileType::Symlink) | Err(Errno::LOOP) => Self::Link,
+            _ => Self::Other,
+        }
+    }
 }
 
 impl Opened {
@@ -43,14 +109,18 @@ impl Opened {
         match rustix::fs::openat2(CWD, path, flags, Mode::empty(), resolve) {
             Ok(fd) => {
                 let dir = Dir::new(File::from(fd), perms, mode, false);
-                Self { path: path.clone(), dir: Some(dir), left_out: None }
+                Self { path: path.clone(), dir: Some(dir), file: None, left_out: None }
             }
             Err(error) => {
+                let file = (error == Errno::NOTDIR).then(|| OneFile::find(path, *writable)).flatten();
+                if file.is_some() {
+                    return Self { path: path.clone(), dir: None, file, left_out: None };
+                }
                 let why = match error {
                     Errno::LOOP => "a part of its path is a symbolic link".to_owned(),
                     error => error.to_string(),
                 };
-                Self { path: path.clone(), dir: None, left_out: Some((why, error == Errno::NOENT)) }
+                Self { path: path.clone(), dir: None, file: None, left_out: Some((why, error == Errno::NOENT)) }
             }
         }
     }
@@ -115,6 +185,43 @@ impl Directories {
     /// Returns the open directories with their paths.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Dir)> {
         self.opened.iter().filter_map(|opened| Some((opened.path.as_str(), opened.dir.as_ref()?)))
+    }
+
+    /// Returns the granted file of this path.
+    #[must_use]
+    pub fn file(&self, path: &str) -> Option<OneFile> {
+        self.opened.iter().find(|opened| opened.path == path)?.file.clone()
+    }
+
+    /// Returns the paths of the granted files.
+    pub fn files(&self) -> impl Iterator<Item = (&str, &OneFile)> {
+        self.opened.iter().filter_map(|opened| Some((opened.path.as_str(), opened.file.as_ref()?)))
+    }
+
+    /// Checks whether this path was granted, or is in a directory that was.
+    #[must_use]
+    pub fn covers(&self, path: &str) -> bool {
+        self.opened.iter().any(|opened| below(path, &opened.path).is_some())
+    }
+
+    /// Checks whether a granted path lies below this one.
+    #[must_use]
+    pub fn leads_to_granted(&self, path: &str) -> bool {
+        self.opened.iter().any(|opened| opened.path != path && below(&opened.path, path).is_some())
+    }
+
+    /// Returns the innermost open directory around a path, and the rest of the path.
+    #[must_use]
+    pub fn innermost(&self, path: &str) -> Option<((String, Arc<File>), String)> {
+        let (opened, rest) = self.around(path).into_iter().next()?;
+        Some(((opened.path.clone(), Arc::clone(&opened.dir.as_ref()?.dir)), rest))
+    }
+
+    /// Returns the path of an open granted directory, or of [`nowhere`].
+    #[must_use]
+    pub fn path_of(&self, dir: &Arc<File>) -> Option<&str> {
+        let granted = self.iter().find(|(_, opened)| Arc::ptr_eq(&opened.dir, dir)).map(|(path, _)| path);
+        granted.or_else(|| Arc::ptr_eq(&nowhere().dir, dir).then_some("/"))
     }
 
     /// Checks whether `file` is the granted root of the file system. Below the root, absolute links keep their meaning.

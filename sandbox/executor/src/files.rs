@@ -1,6 +1,7 @@
 //! A call's access to files: its granted directories, its budget for writes, its open files.
 
 use std::any::Any;
+use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::{Arc, LazyLock, Weak};
@@ -26,11 +27,15 @@ pub struct Files {
     pub directories: Directories,
     /// In plan mode, the directories that are writable otherwise.
     pub would_write: Option<Arc<WouldWrite>>,
+    /// Whether the guest asks by `brine:host/metadata` about a path that it cannot find. Then its library needs no `/` to refuse it.
+    pub asks: bool,
     /// The bytes that it may still write and the files that it may still create.
     pub budget: Arc<Budget>,
     /// The files that the guest has opened. A stream keeps its file open after the descriptor is dropped, so files are
     /// counted and not descriptors.
     open: Vec<Weak<dyn Any + Send + Sync>>,
+    /// The paths of opened directories below the granted ones.
+    paths: Vec<(Weak<File>, String)>,
     pub(crate) ctx: WasiFilesystemCtx,
 }
 
@@ -69,5 +74,18 @@ impl Files {
     pub(crate) fn add<T: Send + Sync + 'static>(&mut self, file: &Arc<T>) {
         let weak = Arc::downgrade(file);
         self.open.push(weak);
+    }
+
+    /// Remembers the path of an opened directory.
+    pub(crate) fn remember(&mut self, dir: &Arc<File>, path: String) {
+        self.paths.retain(|(open, _)| open.strong_count() > 0);
+        self.paths.push((Arc::downgrade(dir), path));
+    }
+
+    /// Returns the path of a granted directory or of one that was opened below it, as far as it is known.
+    pub(crate) fn path_of(&self, dir: &Arc<File>) -> Option<String> {
+        let known = self.directories.path_of(dir).map(str::to_owned);
+        let opened = || self.paths.iter().find(|(open, _)| std::ptr::eq(open.as_ptr(), Arc::as_ptr(dir)));
+        known.or_else(|| opened().map(|(_, path)| path.clone()))
     }
 }

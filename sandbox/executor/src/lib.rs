@@ -20,6 +20,7 @@
 //!   path; [`narrower`]: a read-only directory within a writable one
 //! - [`budget`]: bytes and files that a call may write there; [`stdio`]: its standard output, which is logged
 //! - [`network`]: addresses that a call may connect to
+//! - [`refused`]: what was refused here, for the owner of the host
 //! - [`outcome`]: the messages of failed calls; [`failure`]: failed requests of a guest
 //! - [`ticker`]: the clock that interrupts running guests
 //!
@@ -46,6 +47,7 @@ pub mod outcome;
 pub mod params;
 pub mod planned;
 pub mod recorder;
+pub mod refused;
 pub mod request;
 pub mod serve;
 pub mod stdio;

@@ -4,11 +4,12 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use brine_sandbox_wire::{ByteBuf, FromExecutor, HostError, HostOp, LogLevel};
+use brine_sandbox_wire::{ByteBuf, FromExecutor, HostError, HostOp, LogLevel, Wanted};
 use tokio::sync::{Notify, oneshot};
 
 use crate::activity::Activity;
 use crate::failure::HostFailure;
+use crate::refused::Told;
 use crate::ticker::Hurry;
 
 /// Upper bound on the bytes of a log line. A longer line ends in "…".
@@ -57,6 +58,7 @@ struct LineState {
     log_written: u64,
     log_dropped: u64,
     last_line: String,
+    told: Told,
 }
 
 impl Line {
@@ -173,6 +175,16 @@ impl Line {
     pub fn recorded(&self, part: Vec<u8>) {
         self.state().outgoing.push(FromExecutor::Recorded { call: self.call, part: ByteBuf::from(part) });
         self.changed.notify_one();
+    }
+
+    /// Has the owner of the host told of something that this process refuses the guest.
+    pub fn refused(&self, wanted: Wanted) {
+        let mut state = self.state();
+        if state.told.is_new(&wanted) {
+            state.outgoing.push(FromExecutor::Refused { call: self.call, wanted });
+            drop(state);
+            self.changed.notify_one();
+        }
     }
 
     /// Sends the message about the first difference of a replay.

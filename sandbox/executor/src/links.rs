@@ -44,6 +44,12 @@ impl InterfaceSet {
         self.has("wasi:filesystem/preopens") || self.has("brine:host/metadata")
     }
 
+    /// Whether it asks the minion about files that it was not granted.
+    #[must_use]
+    pub fn asks_about_files(self) -> bool {
+        self.has("brine:host/metadata")
+    }
+
     fn has(self, interface: &str) -> bool {
         bit(interface).is_some_and(|bit| self.0 & bit != 0)
     }

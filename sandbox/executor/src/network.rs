@@ -12,7 +12,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use brine_sandbox_wire::hosts::{NetworkHost, inward, plain};
-use brine_sandbox_wire::{LogLevel, NetworkRule};
+use brine_sandbox_wire::{LogLevel, NetworkRule, Wanted};
 use wasmtime_wasi::sockets::SocketAddrUse;
 
 use crate::line::Line;
@@ -98,6 +98,7 @@ pub fn check(
                          line under sandbox: modules: in the minion's configuration: {grant}"
                     );
                     line.log(LogLevel::Warning, &text);
+                    line.refused(Wanted::Connection { to: address });
                 }
                 allowed
             }

@@ -18,7 +18,11 @@ type Id = (u64, u64);
 
 /// The granted directories, each with whether it is writable outside of plan mode.
 #[derive(Debug)]
-pub struct WouldWrite(Vec<(Id, String, bool)>);
+pub struct WouldWrite {
+    known: Vec<(Id, String, bool)>,
+    /// The paths that are writable otherwise.
+    would: Vec<String>,
+}
 
 impl WouldWrite {
     /// From the open directories and the paths of those that are writable otherwise. None if there are none.
@@ -30,7 +34,13 @@ impl WouldWrite {
         let known = directories.iter().filter_map(|(path, dir)| {
             Some((id(&dir.dir).ok()?, path.to_owned(), would.iter().any(|would| would == path)))
         });
-        Some(Arc::new(Self(known.collect())))
+        Some(Arc::new(Self { known: known.collect(), would: would.to_vec() }))
+    }
+
+    /// Whether a granted file is writable otherwise.
+    #[must_use]
+    pub fn file(&self, path: &str) -> bool {
+        self.would.iter().any(|would| would == path)
     }
 
     /// Returns the path of an entry of this directory, if the innermost granted directory around it is writable
@@ -41,7 +51,7 @@ impl WouldWrite {
             let mut at = open(dir, ".")?;
             let mut here = id(&at)?;
             for depth in 0..MAX_DEPTH {
-                if let Some((_, path, would)) = self.0.iter().find(|(known, ..)| *known == here) {
+                if let Some((_, path, would)) = self.known.iter().find(|(known, ..)| *known == here) {
                     let between = if depth > 0 { "/…" } else { "" };
                     let path = path.trim_end_matches('/');
                     return Ok(would.then(|| format!("{path}{between}/{}", entry.trim_start_matches("./"))));

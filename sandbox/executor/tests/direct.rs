@@ -10,7 +10,8 @@ use std::path::Path;
 
 use brine_kit::wait::within;
 use brine_sandbox_wire::{
-    ByteBuf, Directory, FailKind, FromExecutor, HostOp, NetworkOp, NetworkRule, Outcome, Run, ToExecutor,
+    ByteBuf, Directory, FailKind, FromExecutor, HostOp, NetworkOp, NetworkRule, Outcome, PathAccess, Run, ToExecutor,
+    Wanted,
 };
 use common::{Executor, STREAMS, assert_failed, pack, returned};
 use serde_json::{Value, json};
@@ -191,7 +192,7 @@ async fn files_within_the_walls() {
     let missing = fixed.join("missing");
     let run =
         granted(executor.run(module, "paths"), &json!([]), &[(fixed, false), (&missing, false), (writable, true)]);
-    let paths = json!([fixed.to_str().unwrap(), writable.to_str().unwrap()]);
+    let paths = json!([fixed.to_str().unwrap(), writable.to_str().unwrap(), "/"]);
     assert_eq!(returned(&executor.finish(run).await.0), paths);
     let line = format!("the directory {} cannot be seen: No such file or directory (os error 2)", missing.display());
     assert_eq!(executor.log.pop().map(|(_, _, line)| line), Some(line));
@@ -225,6 +226,46 @@ async fn files_within_the_walls() {
     assert!(open < 200, "{open}");
 }
 
+/// The kernel lets the process read and write the granted files, and nothing beside them.
+#[tokio::test]
+async fn files_without_their_directory_within_the_walls() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    for name in ["read", "write", "beside"] {
+        std::fs::write(path(name), name).unwrap();
+    }
+    let (fixed, writable) = (path("read"), path("write"));
+    let options = ["--read-only", fixed.to_str().unwrap(), "--read-write", writable.to_str().unwrap()];
+    let mut executor = Executor::with(&options).await;
+    let module = executor.load(&files()).await;
+    let mut ask = async |function: &str, name: &str, grants: &[(&Path, bool)]| {
+        let below = path(name).to_str().unwrap().trim_start_matches('/').to_owned();
+        let run = granted(executor.run(module, function), &json!([below]), grants);
+        let outcome = returned(&executor.finish(run).await.0);
+        let wanted = std::mem::take(&mut executor.refused).len();
+        (outcome[0].clone(), wanted)
+    };
+    let both = [(&*fixed, false), (&*writable, true)];
+    assert_eq!(ask("read", "read", &both).await, (json!({"ok": "read"}), 0));
+    assert_eq!(ask("write", "write", &both).await, (json!({"ok": ""}), 0));
+    assert_eq!(std::fs::read_to_string(&writable).unwrap(), "newer");
+    for (function, name) in [("read", "beside"), ("write", "read"), ("write", "new")] {
+        let (outcome, wanted) = ask(function, name, &both).await;
+        assert!(outcome["err"].is_number() && wanted == 1, "{function} {name}: {outcome} {wanted}");
+    }
+    // The second wall holds where the first one would not: this call claims a file that its process was not given.
+    let (outcome, _) = ask("read", "beside", &[(&path("beside"), false)]).await;
+    if lacks_landlock() {
+        return;
+    }
+    assert!(outcome["err"].is_number(), "{outcome}");
+}
+
+/// Whether this kernel confines no files.
+fn lacks_landlock() -> bool {
+    std::fs::read_to_string("/sys/kernel/security/lsm").is_ok_and(|all| !all.contains("landlock"))
+}
+
 #[tokio::test]
 async fn a_file_that_may_not_grow_ends_nobody_else() {
     let writable = tempfile::tempdir().unwrap();
@@ -245,7 +286,13 @@ async fn nothing_is_seen_where_a_function_has_no_directory() {
     let mut executor = Executor::start().await;
     let module = executor.load(&files()).await;
     let run = granted(executor.run(module, "paths"), &json!([]), &[]);
-    assert_eq!(returned(&executor.finish(run).await.0), json!([]));
+    assert_eq!(returned(&executor.finish(run).await.0), json!(["/"]));
+    // Below that nothing is found, and the owner is told.
+    let run = granted(executor.run(module, "read"), &json!(["etc/passwd"]), &[]);
+    let outcome = returned(&executor.finish(run).await.0);
+    assert_eq!(name(FILE_ERRORS, &outcome[0]["err"]), "not-permitted");
+    let wanted = Wanted::Path { path: "/etc/passwd".into(), access: PathAccess::Read };
+    assert_eq!(std::mem::take(&mut executor.refused), [wanted]);
     for granted in [&["wasi:filesystem/types"][..], &["wasi:filesystem/preopens"], &[]] {
         let mut run = executor.run(module, "paths");
         run.imports_granted = granted.iter().map(ToString::to_string).collect();

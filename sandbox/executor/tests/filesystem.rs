@@ -132,7 +132,7 @@ async fn a_directory_under_its_own_path() {
     let mut guest = guest(&[(&place.inside(), false), (Path::new("/does/not/exist"), true)]);
     let directories = guest.get_directories().unwrap();
     let paths: Vec<_> = directories.iter().map(|(_, path)| path.as_str()).collect();
-    assert_eq!(paths, [place.inside().to_str().unwrap()]);
+    assert_eq!(paths, [place.inside().to_str().unwrap(), "/"]);
     let dir = &directories[0].0;
     for (path, content) in [
         ("file", "inside"),
@@ -433,7 +433,7 @@ async fn streams_are_bounded() {
         }
         assert!(made < 1_000);
     };
-    assert_eq!((made, refused.as_str()), (254, "resource table has no free keys"));
+    assert_eq!((made, refused.as_str()), (253, "resource table has no free keys"));
 }
 
 async fn stat(guest: &mut Guest, path: &str, follow: bool) -> Result<metadata::FileStat, Error> {

@@ -72,6 +72,8 @@ impl Place {
         let (mut guest, said) = alone::guest("file", Limits::default(), &granted);
         let root = format!("{}/", of("").trim_end_matches('/'));
         let directories = guest.get_directories().unwrap().into_iter();
+        // All but the one that stands for what is not granted.
+        let directories = directories.filter(|(_, path)| path != "/");
         let directories = directories.map(|(fd, path)| (fd, path.strip_prefix(&root).unwrap().to_owned())).collect();
         Attacker { guest, directories, said }
     }

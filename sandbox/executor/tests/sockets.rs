@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr, TcpListener};
 
 use brine_executor::guest::Guest;
 use brine_kit::wait::within;
-use brine_sandbox_wire::{ByteBuf, FromExecutor, HostError, HostOp, Limits, NetworkOp, NetworkRule};
+use brine_sandbox_wire::{ByteBuf, FromExecutor, HostError, HostOp, Limits, NetworkOp, NetworkRule, Wanted};
 use wasmtime::component::Resource;
 use wasmtime_wasi::p2::bindings::sockets::instance_network::Host as _;
 use wasmtime_wasi::p2::bindings::sockets::ip_name_lookup::{Host as _, HostResolveAddressStream, ResolveAddressStream};
@@ -54,12 +54,21 @@ async fn connect(guest: &mut Guest, to: SocketAddr) -> Result<Resource<TcpSocket
     .await
 }
 
+/// The lines of the log, and what the owner is told of.
+fn said(guest: &Guest) -> (Vec<String>, Vec<Wanted>) {
+    let (mut lines, mut told) = (Vec::new(), Vec::new());
+    for message in guest.line.outgoing() {
+        match message {
+            FromExecutor::Log { message, .. } => lines.push(message),
+            FromExecutor::Refused { wanted, .. } => told.push(wanted),
+            _ => {}
+        }
+    }
+    (lines, told)
+}
+
 fn lines(guest: &Guest) -> Vec<String> {
-    let line = |message| match message {
-        FromExecutor::Log { message, .. } => Some(message),
-        _ => None,
-    };
-    guest.line.outgoing().into_iter().filter_map(line).collect()
+    said(guest).0
 }
 
 fn listener() -> (TcpListener, SocketAddr) {
@@ -79,7 +88,10 @@ async fn an_address_that_was_granted() {
         "a connection to {beside} was not granted to module deploy; the owner of this host grants it by this line under sandbox: \
          modules: in the minion's configuration: deploy: {{network: [\"{beside}\"]}}"
     );
-    assert_eq!(lines(&guest), [expected]);
+    assert_eq!(said(&guest), (vec![expected], vec![Wanted::Connection { to: beside }]));
+    // Each is told once.
+    assert!(connect(&mut guest, beside).await.is_err());
+    assert_eq!(said(&guest).1, []);
     for refused in ["127.0.0.2", "169.254.169.254", "0.0.0.0", "::1", "192.0.2.1"] {
         let to = SocketAddr::new(refused.parse().unwrap(), to.port());
         let error = connect(&mut guest, to).await.err().unwrap();
@@ -92,6 +104,7 @@ async fn nothing_without_a_grant() {
     let mut guest = guest(&[]);
     assert_eq!(guest.create_tcp_socket(IpAddressFamily::Ipv4).map_err(code).err(), Some(ErrorCode::AccessDenied));
     assert_eq!(guest.create_tcp_socket(IpAddressFamily::Ipv6).map_err(code).err(), Some(ErrorCode::AccessDenied));
+    assert_eq!(said(&guest).1, [Wanted::Socket]);
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use brine_sandbox_wire::{DirectGrants, Directory};
 use rustix::fd::OwnedFd;
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, StatxFlags};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, StatxFlags};
 use rustix::io::Errno;
 use tokio::sync::Semaphore;
 
@@ -73,14 +73,18 @@ async fn answered<T: Send + 'static>(
     }
 }
 
-/// Opens a directory by its real name, as the executor will. Symbolic links are refused: a user who can replace a part
+/// Opens a directory or a file by its real name, as the executor will. Symbolic links are refused: a user who can replace a part
 /// of the path must not choose what is granted.
 pub(crate) fn open(path: &str) -> Result<OwnedFd, String> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    rustix::fs::openat2(CWD, path, flags, Mode::empty(), resolve).map_err(|error| match error {
+    let opened = rustix::fs::openat2(CWD, path, flags, Mode::empty(), resolve).and_then(|opened| {
+        let kind = FileType::from_raw_mode(rustix::fs::fstat(&opened)?.st_mode);
+        if matches!(kind, FileType::Directory | FileType::RegularFile) { Ok(opened) } else { Err(Errno::NOTDIR) }
+    });
+    opened.map_err(|error| match error {
         Errno::NOENT => NOT_THERE.to_owned(),
-        Errno::NOTDIR => "is no directory".to_owned(),
+        Errno::NOTDIR => "is neither a directory nor a regular file".to_owned(),
         Errno::LOOP => match std::fs::canonicalize(path) {
             Ok(real) => format!("is {} by its real name; that is what a grant has to say", real.display()),
             Err(_) => "leads through a symbolic link; a grant has to say a real name".to_owned(),
@@ -142,7 +146,15 @@ mod tests {
         remove_dir(&at).unwrap();
         assert_eq!(look().await.0, missing);
         write(&at, "").unwrap();
-        assert_eq!(look().await.1.as_deref(), Some("is no directory"));
+        let (file, why) = look().await;
+        assert_eq!(why, None, "a file is granted by itself");
+        std::fs::remove_file(&at).unwrap();
+        write(root.join("other"), "").unwrap();
+        rename(root.join("other"), &at).unwrap();
+        assert_ne!(look().await.0, file, "another file took its place");
+        std::fs::remove_file(&at).unwrap();
+        rustix::fs::mknodat(CWD, &at, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+        assert_eq!(look().await.1.as_deref(), Some("is neither a directory nor a regular file"));
         std::fs::remove_file(&at).unwrap();
         symlink(root.join("old"), &at).unwrap();
         let real = root.join("old");

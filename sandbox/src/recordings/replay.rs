@@ -164,6 +164,8 @@ impl Replayer {
         loop {
             match self.next(time).await? {
                 FromExecutor::Log { level, message, .. } => log.push((level, message)),
+                // There is no owner to tell.
+                FromExecutor::Refused { .. } => {}
                 FromExecutor::Differs { at, recorded, asked, .. } => {
                     let part = |asked: Option<(String, ByteBuf)>| asked.map(|(name, asked)| (name, asked.into_vec()));
                     difference = Some(Difference { at, recorded: part(recorded), asked: part(asked) });

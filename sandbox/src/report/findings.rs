@@ -252,6 +252,8 @@ mod tests {
         let base = base.to_str().unwrap();
         fs::create_dir_all(format!("{base}/outer/inner")).unwrap();
         fs::write(format!("{base}/file"), "").unwrap();
+        let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::from_raw_mode(0o600));
+        rustix::fs::mknodat(rustix::fs::CWD, format!("{base}/fifo"), kind, mode, 0).unwrap();
         std::os::unix::fs::symlink("inner", format!("{base}/outer/link")).unwrap();
         let found = |directories: &str| {
             let config = format!("modules:\n  mine: {{filesystem: {{{}}}}}\n", directories.replace('@', base));
@@ -264,7 +266,9 @@ mod tests {
                       moved or removed";
         assert_eq!(found("@/outer: rw, @/outer/inner: ro"), [format!("@/outer/inner {within}")]);
         assert_eq!(found("@/outer: ro, @/outer/inner: rw"), [""; 0]);
-        assert_eq!(found("@/file: ro"), ["@/file is no directory; it is left out as long as that is so"]);
+        assert_eq!(found("@/file: ro"), [""; 0]);
+        let fifo = "@/fifo is neither a directory nor a regular file; it is left out as long as that is so";
+        assert_eq!(found("@/fifo: ro"), [fifo]);
         let real = "@/outer/link is @/outer/inner by its real name; that is what a grant has to say; it is left out as long as that \
                     is so";
         assert_eq!(found("@/outer/link: rw"), [real]);

@@ -148,7 +148,7 @@ async fn deaths_of_one_are_nobody_elses() {
     sandbox.shutdown().await;
 }
 
-/// A directory that does not exist, is a file or is a link does not affect the others. Each becomes available once it
+/// A directory that does not exist, is a FIFO or is a link does not affect the others. Each becomes available once it
 /// is a directory.
 #[tokio::test(flavor = "multi_thread")]
 async fn directories_that_cannot_be_had_are_left_out_until_they_can() {
@@ -156,9 +156,10 @@ async fn directories_that_cannot_be_had_are_left_out_until_they_can() {
     let root = home.config.standard_dir.parent().unwrap().canonicalize().unwrap();
     let path = |name: &str| root.join(name).to_str().unwrap().to_owned();
     std::fs::create_dir(path("there")).unwrap();
-    std::fs::write(path("file"), "").unwrap();
+    let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::from_raw_mode(0o600));
+    rustix::fs::mknodat(rustix::fs::CWD, path("fifo"), kind, mode, 0).unwrap();
     std::os::unix::fs::symlink("there", path("link")).unwrap();
-    let names = ["there", "missing", "file", "link"];
+    let names = ["there", "missing", "fifo", "link"];
     let granted: serde_json::Map<_, _> = names.iter().map(|name| (path(name), json!("ro"))).collect();
     let home = home.policy(&json!({ "modules": { "mine": { "jobs": true, "filesystem": granted } } }));
     let (sandbox, _grip) = home.start().await;
@@ -180,10 +181,10 @@ async fn directories_that_cannot_be_had_are_left_out_until_they_can() {
     let check = sandbox.report(PolicyOp::Check).await.unwrap().to_string();
     for why in [
         format!("the granted directory {} is not there: it is left out", path("missing")),
-        format!("the granted directory {} is no directory: it is left out", path("file")),
+        format!("the granted directory {} is neither a directory nor a regular file: it is left out", path("fifo")),
         format!("the granted directory {} is {} by its real name", path("link"), path("there")),
         format!("there is no directory {}; it is left out until there is", path("missing")),
-        format!("{} is no directory; it is left out as long as that is so", path("file")),
+        format!("{} is neither a directory nor a regular file; it is left out as long as that is so", path("fifo")),
     ] {
         assert!(check.contains(&why), "{why}: {check}");
     }

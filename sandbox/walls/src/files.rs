@@ -6,7 +6,7 @@ use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus, NetPort, PathBeneath, Ruleset,
     RulesetAttr, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, StatVfsMountFlags};
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, StatVfsMountFlags};
 
 use crate::{Spec, WalledProgram, Walls};
 
@@ -16,16 +16,20 @@ const NEWEST: ABI = ABI::V9;
 /// Upper bound on ports with a rule each. A grant with more ports is nearly a grant of all.
 const MAX_PORTS: u32 = 2_048;
 
-/// Opens the granted directories by paths without symbolic links: a user who can replace a part of a path must not be
+/// Opens the granted directories and files by paths without symbolic links: a user who can replace a part of a path must not be
 /// able to change the grant. A directory that cannot be opened is left out and noted; the others count.
 pub(crate) fn open(spec: &Spec, walls: &mut Walls) -> Vec<(OwnedFd, bool)> {
     let open = |path: &str| {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
         let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         match rustix::fs::openat2(CWD, path, flags, Mode::empty(), resolve) {
             Err(rustix::io::Errno::LOOP) => Err("a part of its path is a symbolic link".to_owned()),
             // A kernel before 5.6 has no landlock either, so the opened directory grants nothing.
-            other => other.map_err(|error| std::io::Error::from(error).to_string()),
+            Err(error) => Err(std::io::Error::from(error).to_string()),
+            Ok(opened) => match rustix::fs::fstat(&opened).map(|stat| FileType::from_raw_mode(stat.st_mode)) {
+                Ok(FileType::Directory | FileType::RegularFile) => Ok(opened),
+                _ => Err("it is neither a directory nor a regular file".to_owned()),
+            },
         }
     };
     let uid = rustix::process::geteuid().as_raw();
@@ -101,7 +105,11 @@ fn enforce(spec: &Spec, directories: Vec<(OwnedFd, bool)>) -> Result<u32, String
             .scope(Scope::from_all(NEWEST))?
             .create()?;
         for (directory, writable) in directories {
-            ruleset = ruleset.add_rule(PathBeneath::new(directory, rights(writable)))?;
+            let is_file =
+                rustix::fs::fstat(&directory).is_ok_and(|stat| !FileType::from_raw_mode(stat.st_mode).is_dir());
+            // The kernel refuses rights of directories for a file.
+            let rights = if is_file { rights(writable) & AccessFs::from_file(NEWEST) } else { rights(writable) };
+            ruleset = ruleset.add_rule(PathBeneath::new(directory, rights))?;
         }
         for port in ports.into_iter().flatten() {
             ruleset = ruleset.add_rule(NetPort::new(port, AccessNet::ConnectTcp))?;

@@ -23,10 +23,10 @@ pub use messages::{
 
 pub use brine_capabilities::ops::*;
 pub use brine_capabilities::{
-    BeaconEdit, Change, Chunk, Content, DirectGrants, Directory, HttpRequest, ListKind, NetworkRule, Owner, ProcessRun,
-    ScheduleChange, SchedulePlace, Watch, hosts,
+    BeaconEdit, Change, Chunk, Content, DirectGrants, Directory, HttpRequest, ListKind, NetworkRule, Owner, PathAccess,
+    ProcessRun, ScheduleChange, SchedulePlace, Wanted, Watch, hosts,
 };
 pub use serde_bytes::ByteBuf;
 
 /// The version of this protocol. `Ready` carries it, and the minion refuses an executor with another version.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;

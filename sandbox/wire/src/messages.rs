@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use brine_capabilities::{DirectGrants, HostOp};
+use brine_capabilities::{DirectGrants, HostOp, Wanted};
 use brine_sandbox_walls::Walls;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_bytes::ByteBuf;
@@ -159,6 +159,13 @@ pub enum FromExecutor {
         request: u64,
         /// The operation.
         op: HostOp,
+    },
+    /// The executor itself refused a guest something that it was not granted. There is no answer.
+    Refused {
+        /// The call's number.
+        call: u64,
+        /// What the guest wanted.
+        wanted: Wanted,
     },
     /// A call needs more memory than its lease. It waits for `Grown`.
     Grow {

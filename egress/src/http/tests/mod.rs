@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use brine_kit::wait::Deadline;
 use brine_kit_sandbox::job;
 use brine_protocol::value::ValueExt;
-use brine_sandbox::{Grants, NetworkRule};
+use brine_sandbox::{Capability, Grant, Grants, JobContext, LogLevel, NetworkRule, RefusedCall, Remedy};
 use futures_util::future::BoxFuture;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -134,9 +134,52 @@ fn http(names: &[(&'static str, &str)]) -> (Http, Arc<Scripted>) {
     (Http::new(Arc::clone(&resolver) as Arc<dyn Resolver>), resolver)
 }
 
+/// Takes note of what was refused, with whether a line would grant it.
+#[derive(Default)]
+struct Owner(Mutex<Vec<(String, Option<String>)>>);
+
+impl Broker for Owner {
+    fn host_call<'a>(&'a self, _: &'a Caller, op: brine_sandbox::HostOp) -> BoxFuture<'a, Result<Value, HostError>> {
+        panic!("{op:?}")
+    }
+
+    fn log(&self, _: &JobContext, _: LogLevel, _: &str) {}
+
+    fn refused(&self, refused: &RefusedCall<'_>) {
+        self.0.lock().unwrap().push((refused.what.to_owned(), (refused.line)()));
+    }
+}
+
+/// Writes grants of hosts down.
+#[derive(Debug)]
+struct Line;
+
+impl Remedy for Line {
+    fn sentence(&self, _: Capability, _: Grant) -> String {
+        String::new()
+    }
+
+    fn line(&self, _: Capability, grant: Grant) -> Option<String> {
+        let Grant::Network(rules) = grant else { return None };
+        Some(rules.iter().map(|rule| format!("{}:{}", rule.host, rule.ports.0)).collect::<Vec<_>>().join(" "))
+    }
+}
+
 async fn send(http: &Http, caller: &Caller, request: HttpRequest) -> Result<Value, String> {
-    let answer = http.answer(caller, HttpOp::Request(Box::new(request)));
-    DEADLINE.within(answer).await.map_err(|e| e.to_string())
+    send_told(http, caller, request).await.0
+}
+
+/// Sends a request. Returns what the owner is told besides.
+async fn send_told(
+    http: &Http,
+    caller: &Caller,
+    request: HttpRequest,
+) -> (Result<Value, String>, Vec<(String, Option<String>)>) {
+    let owner = Owner::default();
+    let caller = caller.clone().with_remedy(Arc::new(Line));
+    let answer = http.answer(&owner, &caller, HttpOp::Request(Box::new(request)));
+    let answer = DEADLINE.within(answer).await.map_err(|e| e.to_string());
+    (answer, owner.0.into_inner().unwrap())
 }
 
 #[tokio::test]
@@ -210,8 +253,11 @@ async fn redirects_are_followed_to_what_was_granted_and_nowhere_else() {
     let (http, resolver) = http(&[("a.example", "127.0.0.1"), ("b.example", "127.0.0.1")]);
     let url = format!("http://a.example:{a}/");
     // The address is granted, but the second name is not.
-    let error =
-        send(&http, &caller(&[("a.example", a), ("127.0.0.1", a), ("127.0.0.1", b)]), get(&url)).await.unwrap_err();
+    let granted = [("a.example", a), ("127.0.0.1", a), ("127.0.0.1", b)];
+    let (refused, told) = send_told(&http, &caller(&granted), get(&url)).await;
+    let line = format!("127.0.0.1:{} 127.0.0.1:{} a.example:{a} b.example:{b}", a.min(b), a.max(b));
+    assert_eq!(told, [(format!("reach b.example:{b}"), Some(line))]);
+    let error = refused.unwrap_err();
     assert!(error.contains(&format!("b.example:{b}")), "{error}");
     assert_eq!((other.seen().len(), resolver.asked.load(Ordering::Relaxed)), (0, 1));
     // Another port of the same host is not granted either.
@@ -315,7 +361,13 @@ async fn names_that_lead_inward_are_refused() {
         "fec0::1",
     ] {
         let (http, _) = http(&[("evil.example", inward)]);
-        let error = send(&http, &caller(&[("evil.example", port)]), get(&url)).await.unwrap_err();
+        let (refused, told) = send_told(&http, &caller(&[("evil.example", port)]), get(&url)).await;
+        let error = refused.unwrap_err();
+        assert!(
+            matches!(&told[..], [(what, Some(line))] if what.starts_with("reach ") && line.contains(" evil.example:")
+            || line.starts_with("evil.example")),
+            "{inward}: {told:?}"
+        );
         assert!(
             error.contains("evil.example resolves to") && error.contains("only where the address itself"),
             "{inward}: {error}"
@@ -325,7 +377,8 @@ async fn names_that_lead_inward_are_refused() {
     // A list with a permitted and a forbidden address: only the permitted one is used.
     let (http, resolver) = http(&[("evil.example", "127.0.0.2 127.0.0.1"), ("evil.example", "127.0.0.2")]);
     let granted = caller(&[("evil.example", port), ("127.0.0.1", port)]);
-    send(&http, &granted, get(&url)).await.unwrap();
+    let (answer, told) = send_told(&http, &granted, get(&url)).await;
+    assert_eq!((answer.is_ok(), told), (true, Vec::new()), "what was reached is no refusal");
     assert_eq!((server.seen().len(), resolver.asked.load(Ordering::Relaxed)), (1, 1));
     // Rebinding: a second look-up of the name returns another address.
     assert!(send(&http, &granted, get(&url)).await.is_err());
@@ -447,8 +500,9 @@ async fn a_dropped_request_is_over() {
     let (http, _) = http(&[]);
     let caller = caller(&[("127.0.0.1", server.at.port())]);
     let op = HttpOp::Request(Box::new(get(&server.url("/"))));
+    let owner = Owner::default();
     tokio::select! {
-        _ = http.answer(&caller, op) => panic!("nobody answers"),
+        _ = http.answer(&owner, &caller, op) => panic!("nobody answers"),
         request = server.requests.recv() => assert!(request.is_some()),
     }
     DEADLINE.within(left.recv()).await.unwrap();

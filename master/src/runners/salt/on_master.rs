@@ -43,7 +43,7 @@ pub(super) async fn cmd(run: Run) -> Outcome {
     command
         .arg("-c")
         .arg(dir.join("conf"))
-        .args(["--local", "--out=json", "--no-color", "-l", "quiet", &fun])
+        .args(["--local", "--for-others", "--out=json", "--no-color", "-l", "quiet", &fun])
         .args(words);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).current_dir(&dir).kill_on_drop(true);
     let child = command.spawn().map_err(|error| format!("salt-call cannot be started: {error}"))?;

@@ -77,11 +77,16 @@ impl From<wit::Error> for Missing {
 fn stat(directories: &Directories, path: &str, follow: bool) -> Result<wit::FileStat, Missing> {
     let mut missing = false;
     for (opened, rest) in directories.around(path) {
-        let Some(dir) = &opened.dir else {
-            missing |= !opened.is_refused();
-            continue;
+        let looked = match (&opened.dir, &opened.file) {
+            (Some(dir), _) => look_below(&dir.dir, opened.path == "/", &rest, follow),
+            (None, Some(file)) if rest == "." => look_below(&file.parent, false, &file.name, false),
+            (None, Some(_)) => return Err(wit::Error::NotFound.into()),
+            (None, None) => {
+                missing |= !opened.is_refused();
+                continue;
+            }
         };
-        return match look_below(&dir.dir, opened.path == "/", &rest, follow).and_then(|fd| read(&fd)) {
+        return match looked.and_then(|fd| read(&fd)) {
             Ok(stat) => Ok(stat),
             // A link that leads out of one granted directory may lead into another.
             Err(Errno::XDEV) => continue,

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use brine_sandbox_wire::hosts::NetworkHost;
-use brine_sandbox_wire::{ByteBuf, HostError, HostOp, LogLevel, NetworkOp};
+use brine_sandbox_wire::{ByteBuf, HostError, HostOp, LogLevel, NetworkOp, Wanted};
 use tokio::sync::oneshot::error::TryRecvError;
 use wasmtime::component::Resource;
 use wasmtime_wasi::p2::bindings::sockets::ip_name_lookup::{self, ResolveAddressStream};
@@ -48,6 +48,10 @@ impl network::HostNetwork for Guest {
 impl tcp_create_socket::Host for Guest {
     fn create_tcp_socket(&mut self, family: IpAddressFamily) -> SocketResult<Resource<TcpSocket>> {
         self.room().map_err(SocketError::trap)?;
+        if self.network().is_empty() {
+            // No process without a grant makes a socket, so the address is never said.
+            self.line.refused(Wanted::Socket);
+        }
         let socket = tcp_create_socket::Host::create_tcp_socket(&mut self.sockets(), family)?;
         self.tcp.push(socket.rep());
         Ok(socket)

@@ -11,7 +11,7 @@ use brine_kit::wait::within;
 use brine_kit::wat::{component as component_text, wasm};
 use brine_sandbox_wire::{
     ByteBuf, Connection, FailKind, FromExecutor, HostError, HostOp, JobContext, Limits, LogLevel, Outcome, Receiver,
-    Run, Sender, Sha256Hex, ToExecutor, Usage, WireError,
+    Run, Sender, Sha256Hex, ToExecutor, Usage, Wanted, WireError,
 };
 use serde_json::Value;
 
@@ -21,6 +21,8 @@ pub struct Executor {
     pub receiver: Receiver<FromExecutor>,
     /// The log lines since they were last taken.
     pub log: Vec<(u64, LogLevel, String)>,
+    /// What it says that it refused by itself.
+    pub refused: Vec<Wanted>,
     next_call: u64,
     next_module: u8,
 }
@@ -57,7 +59,7 @@ impl Executor {
         assert!(
             matches!(ready, FromExecutor::Ready { version: brine_sandbox_wire::VERSION, pid, .. } if pid == child.id())
         );
-        Self { child, sender, receiver, log: Vec::new(), next_call: 0, next_module: 0 }
+        Self { child, sender, receiver, log: Vec::new(), refused: Vec::new(), next_call: 0, next_module: 0 }
     }
 
     /// Loads a component under the name `test`.
@@ -114,11 +116,12 @@ impl Executor {
         Ok(within(self.receiver.recv()).await?.message)
     }
 
-    /// The next message that is not a log line.
+    /// The next message that is neither a log line nor about a refusal.
     pub async fn next(&mut self) -> FromExecutor {
         loop {
             match self.recv().await.unwrap() {
                 FromExecutor::Log { call, level, message } => self.log.push((call, level, message)),
+                FromExecutor::Refused { wanted, .. } => self.refused.push(wanted),
                 other => return other,
             }
         }

@@ -1,8 +1,10 @@
 //! Checks each call from a guest with `brine_capabilities::check`, and adds to a refusal the configuration line that
 //! would grant the call.
 
+use std::net::IpAddr;
+
 use brine_capabilities::{Asker, Capability, Grant, Least, Refusal};
-use brine_sandbox_wire::{HostError, HostOp};
+use brine_sandbox_wire::{HostError, HostOp, Wanted};
 
 use super::{Broker, Caller, RefusedCall};
 
@@ -17,37 +19,54 @@ pub fn check(caller: &Caller, op: HostOp) -> Result<HostOp, HostError> {
 
 /// As [`check`], and has the broker take note of a refusal.
 pub(crate) fn check_and_tell(broker: &dyn Broker, caller: &Caller, op: HostOp) -> Result<HostOp, HostError> {
-    brine_capabilities::check(&caller.asker(), &caller.grants, op).map_err(|refusal| {
-        let (what, least) = match &refusal {
-            Refusal::NotGranted { what, lift, least } => {
-                let of = |told: &(Capability, Grant)| match least {
-                    Least::AsTold => Some(told.clone()),
-                    Least::Of(grant) => Some((told.0, Grant::clone(grant))),
-                    Least::No => None,
-                };
-                (what, lift.as_deref().and_then(of))
-            }
-            Refusal::Never(what) => (what, None),
-            Refusal::Malformed(_) => return caller.refuse(refusal),
-        };
-        let line = || {
-            let (capability, grant) = least.clone()?;
-            caller.remedy.as_ref()?.line(capability, grant)
-        };
-        let module = caller.module.as_str();
-        broker.refused(&RefusedCall { job: &caller.job, module, what, line: &line });
-        caller.refuse(refusal)
-    })
+    brine_capabilities::check(&caller.asker(), &caller.grants, op).map_err(|refusal| tell(broker, caller, refusal))
 }
 
-/// Checks whether a caller may reach a host (a name or an address) at this port: for redirects, and for the addresses
-/// of a name.
+/// Has the broker take note of what an executor refused by itself.
+pub(crate) fn tell_of(broker: &dyn Broker, caller: &Caller, wanted: Wanted) {
+    if let Some(refusal) = wanted.refusal(&caller.grants) {
+        tell(broker, caller, refusal);
+    }
+}
+
+/// Has the broker take note of a refusal. Returns it for the guest.
+fn tell(broker: &dyn Broker, caller: &Caller, refusal: Refusal) -> HostError {
+    let (what, least) = match &refusal {
+        Refusal::NotGranted { what, lift, least } => {
+            let of = |told: &(Capability, Grant)| match least {
+                Least::AsTold => Some(told.clone()),
+                Least::Of(grant) => Some((told.0, Grant::clone(grant))),
+                Least::No => None,
+            };
+            (what, lift.as_deref().and_then(of))
+        }
+        Refusal::Never(what) => (what, None),
+        Refusal::Malformed(_) => return caller.refuse(refusal),
+    };
+    let line = || {
+        let (capability, grant) = least.clone()?;
+        caller.remedy.as_ref()?.line(capability, grant)
+    };
+    let module = caller.module.as_str();
+    broker.refused(&RefusedCall { job: &caller.job, module, what, line: &line });
+    caller.refuse(refusal)
+}
+
+/// Checks whether a caller may reach a host (a name or an address) at this port: for redirects. Has the broker take note of a refusal.
 ///
 /// # Errors
 ///
 /// Why it may not, and how the owner would grant it.
-pub fn check_host(caller: &Caller, host: &str, port: u16) -> Result<(), HostError> {
-    brine_capabilities::check_host(&caller.grants, host, port).map_err(|refusal| caller.refuse(refusal))
+pub fn check_host(broker: &dyn Broker, caller: &Caller, host: &str, port: u16) -> Result<(), HostError> {
+    brine_capabilities::check_host(&caller.grants, host, port).map_err(|refusal| tell(broker, caller, refusal))
+}
+
+/// Has the broker take note of a special address, such as this host itself, that a caller may not reach: only where the address itself was
+/// granted. The port is none for the look-up of a name.
+pub fn tell_of_special(broker: &dyn Broker, caller: &Caller, address: IpAddr, port: Option<u16>) {
+    if let Err(refusal) = brine_capabilities::check_address(&caller.grants, address, port) {
+        tell(broker, caller, refusal);
+    }
 }
 
 impl Caller {

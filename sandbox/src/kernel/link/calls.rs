@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use brine_sandbox_wire::{JobContext, Limits, Record, Run, ToExecutor, WireError};
 use tokio::sync::oneshot;
 
+use super::requests::MAX_REFUSED;
 use super::{Call, CallEnd, GRACE, Link};
 use crate::kernel::broker::Caller;
 use crate::kernel::loadable::Loadable;
@@ -35,6 +36,7 @@ impl Link {
                 host_bytes: limits.host_bytes,
                 log_left: limits.log,
                 lines_left: limits.log_lines,
+                notes_left: MAX_REFUSED,
                 over: None,
             };
             state.calls.insert(call, call_state);

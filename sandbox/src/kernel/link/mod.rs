@@ -109,6 +109,8 @@ struct Call {
     host_bytes: u64,
     log_left: u64,
     lines_left: u32,
+    /// Refusals that are still told to the owner.
+    notes_left: u32,
     /// Cancels the pending answers for this call when it is dropped. Made with the first request.
     over: Option<watch::Sender<()>>,
 }
@@ -218,6 +220,7 @@ impl Link {
                         }
                     }
                 },
+                FromExecutor::Refused { call, wanted } => self.refused(&**broker, call, wanted),
                 FromExecutor::Log { call, level, message } => self.log(&**broker, call, level, &message),
                 FromExecutor::Recorded { call, part } => {
                     if let Err(why) = self.recorded(call, &part) {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use brine_sandbox_wire::{ByteBuf, HostError, HostOp, LogLevel, ToExecutor, WireError};
+use brine_sandbox_wire::{ByteBuf, HostError, HostOp, LogLevel, ToExecutor, Wanted, WireError};
 use tokio::sync::watch;
 
 use super::{Link, cut};
@@ -11,6 +11,11 @@ use crate::kernel::value;
 
 /// Open broker requests of one call. A guest waits for each answer, so an honest executor has at most one.
 pub(super) const MAX_OPEN_REQUESTS: u32 = 4;
+
+/// Refusals of one call that are told to the owner and logged. A guest ends with the first request that is refused, and an executor says
+/// what it refuses by itself once, and no more than these (`MAX_REFUSED` in `executor/src/refused.rs`). The list of refusals has room for
+/// as many of a module at once.
+pub(super) const MAX_REFUSED: u32 = 64;
 
 /// What to do about a request.
 pub(super) enum Admitted {
@@ -23,7 +28,7 @@ pub(super) enum Admitted {
 impl Link {
     /// Checks a guest's request against its grants. This is the only place.
     pub(super) fn admit(&self, broker: &dyn Broker, call: u64, op: HostOp) -> Admitted {
-        let (caller, over) = {
+        let (caller, over, tells) = {
             let mut state = self.state();
             let Some(call) = state.calls.get_mut(&call) else {
                 // The call may have just ended.
@@ -39,10 +44,12 @@ impl Link {
             }
             call.open_requests += 1;
             let over = call.over.get_or_insert_with(|| watch::Sender::new(())).subscribe();
-            (Arc::clone(&call.caller), over)
+            (Arc::clone(&call.caller), over, call.notes_left > 0)
         };
         // The lock is free during this check, so that other calls do not wait.
-        let admitted = match broker::check_and_tell(broker, &caller, op) {
+        // A guest ends with its first refusal. A process that goes on asking fills neither the list nor the log.
+        let checked = if tells { broker::check_and_tell(broker, &caller, op) } else { broker::check(&caller, op) };
+        let admitted = match checked {
             Ok(op) => match &caller.plan {
                 None => return Admitted::Asks { caller, over, op },
                 Some(plan) => match plan.next(&caller.job.function, &caller.grants, op) {
@@ -52,13 +59,18 @@ impl Link {
                 },
             },
             Err(error) => {
-                let line = brine_text::line(&cut(error.to_string())).into_owned();
-                tracing::warn!(jid = caller.job.jid, function = caller.job.function, "refused: {line}");
+                if tells {
+                    let line = brine_text::line(&cut(error.to_string())).into_owned();
+                    tracing::warn!(jid = caller.job.jid, function = caller.job.function, "refused: {line}");
+                }
                 Admitted::Refused(error)
             }
         };
         if let Some(call) = self.state().calls.get_mut(&call) {
             call.open_requests = call.open_requests.saturating_sub(1);
+            if matches!(admitted, Admitted::Refused(_)) {
+                call.notes_left = call.notes_left.saturating_sub(1);
+            }
         }
         admitted
     }
@@ -110,6 +122,17 @@ impl Link {
             Some(None) => Err("recorded a call for which that was not asked".to_owned()),
             Some(Some(frames)) => frames.push(part),
         }
+    }
+
+    /// Has the owner told of something that the executor refused by itself.
+    pub(super) fn refused(&self, broker: &dyn Broker, call: u64, wanted: Wanted) {
+        let caller = {
+            let mut state = self.state();
+            let Some(call) = state.calls.get_mut(&call).filter(|call| call.notes_left > 0) else { return };
+            call.notes_left -= 1;
+            Arc::clone(&call.caller)
+        };
+        broker::tell_of(broker, &caller, wanted);
     }
 
     pub(super) fn log(&self, broker: &dyn Broker, call: u64, level: LogLevel, message: &str) {

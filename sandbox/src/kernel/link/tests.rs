@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use brine_sandbox_wire::{
-    ByteBuf, Connection, FailKind, GrainsOp, HostError, HostOp, JobContext, JobsOp, Limits, LogLevel,
+    ByteBuf, Connection, FailKind, GrainsOp, HostError, HostOp, JobContext, JobsOp, Limits, LogLevel, Wanted,
 };
 use futures_util::future::BoxFuture;
 use rmpv::Value;
@@ -19,6 +19,7 @@ struct Recorder {
     calls: Mutex<Vec<HostOp>>,
     lines: Mutex<Vec<String>>,
     answers: Mutex<VecDeque<Value>>,
+    refused: Mutex<Vec<String>>,
 }
 
 impl Broker for Recorder {
@@ -35,6 +36,10 @@ impl Broker for Recorder {
 
     fn log(&self, _: &JobContext, _: LogLevel, message: &str) {
         self.lines.lock().unwrap().push(message.to_owned());
+    }
+
+    fn refused(&self, refused: &crate::RefusedCall<'_>) {
+        self.refused.lock().unwrap().push(refused.what.to_owned());
     }
 }
 
@@ -168,6 +173,57 @@ async fn more_questions_at_once_than_a_guest_can_ask_end_the_executor() {
     }
     assert_eq!(it.served.await.unwrap(), "asked more at once than a guest can");
     assert!(it.broker.calls.lock().unwrap().len() <= MAX_OPEN_REQUESTS as usize);
+}
+
+/// What an executor says it refused is checked as its requests are, and bounded: the owner does not read what an escaped guest makes up.
+#[tokio::test]
+async fn what_an_executor_says_it_refused_is_checked_and_bounded() {
+    let path = |path: &str| Wanted::Path { path: path.to_owned(), access: brine_sandbox_wire::PathAccess::Read };
+    let mut it = taken(Limits::default()).await;
+    // This module has neither files nor sockets, so its executor has nothing to refuse it there.
+    for wanted in [path("/etc/x"), Wanted::Connection { to: "192.0.2.1:80".parse().unwrap() }, Wanted::Socket] {
+        it.say.send(&FromExecutor::Refused { call: it.call, wanted }).await.unwrap();
+    }
+    it.broker.answers.lock().unwrap().push_back(Value::from(7));
+    it.ask(it.call, 1, grains()).await;
+    assert_eq!(it.heard().await, (it.call, 1, Ok(ByteBuf::from(vec![7]))));
+    assert_eq!(*it.broker.refused.lock().unwrap(), Vec::<String>::new());
+
+    let mut it = taken(Limits::default()).await;
+    let mut grants = crate::Grants::default();
+    let directories = crate::Grant::Directories(Vec::new());
+    let interfaces = ["wasi:filesystem/types", "brine:host/grains"];
+    grants.put(crate::Capability::Filesystem, interfaces, directories, &crate::Host::default());
+    let (call, caller) = {
+        let mut state = it.link.state();
+        let call = state.calls.get_mut(&it.call).unwrap();
+        let (job, module) = (Arc::clone(&call.caller.job), call.caller.module.clone());
+        let caller = Caller::new(job, module, call.caller.sha256, Arc::new(grants), Duration::from_secs(60));
+        call.caller = Arc::new(caller);
+        (it.call, Arc::clone(&call.caller))
+    };
+    assert!(caller.grants.allows("wasi:filesystem/types"));
+    for nth in 0..1_000 {
+        it.say.send(&FromExecutor::Refused { call, wanted: path(&format!("/etc/{nth}")) }).await.unwrap();
+    }
+    // Another call, and one that is not there.
+    it.say.send(&FromExecutor::Refused { call: 99, wanted: path("/etc/x") }).await.unwrap();
+    it.broker.answers.lock().unwrap().push_back(Value::from(7));
+    it.ask(call, 1, grains()).await;
+    assert_eq!(it.heard().await, (call, 1, Ok(ByteBuf::from(vec![7]))));
+    let refused = it.broker.refused.lock().unwrap();
+    assert_eq!((refused.len(), refused[0].as_str()), (64, "read /etc/0"));
+}
+
+/// A guest ends with its first refusal; a process that an escaped guest controls may go on asking.
+#[tokio::test]
+async fn refused_requests_are_told_within_bounds() {
+    let mut it = taken(Limits::default()).await;
+    for request in 0..500 {
+        it.ask(it.call, request, kill()).await;
+        assert!(it.heard().await.2.is_err());
+    }
+    assert_eq!((it.calls(), it.broker.refused.lock().unwrap().len()), (0, 64));
 }
 
 #[tokio::test]

@@ -4,7 +4,6 @@ use std::io;
 
 use rustix::fs::{FileType, OFlags, Stat, Timespec};
 use rustix::io::Errno;
-use wasmtime_wasi::filesystem::Dir;
 use wasmtime_wasi::p2::bindings::clocks::wall_clock::Datetime;
 use wasmtime_wasi::p2::bindings::filesystem::types::{
     DescriptorFlags, DescriptorStat, DescriptorType, ErrorCode, NewTimestamp, OpenFlags, PathFlags,
@@ -71,7 +70,12 @@ pub(super) struct Wanted {
     pub(super) mode: OpenMode,
 }
 
-pub(super) fn wanted(dir: &Dir, path: PathFlags, open: OpenFlags, flags: DescriptorFlags) -> Result<Wanted, ErrorCode> {
+pub(super) fn wanted(
+    perms: FsPerms,
+    path: PathFlags,
+    open: OpenFlags,
+    flags: DescriptorFlags,
+) -> Result<Wanted, ErrorCode> {
     let synced = DescriptorFlags::FILE_INTEGRITY_SYNC
         | DescriptorFlags::DATA_INTEGRITY_SYNC
         | DescriptorFlags::REQUESTED_WRITE_SYNC;
@@ -85,7 +89,7 @@ pub(super) fn wanted(dir: &Dir, path: PathFlags, open: OpenFlags, flags: Descrip
     let changes = (open & (OpenFlags::CREATE | OpenFlags::TRUNCATE)) != OpenFlags::empty();
     let write = changes || flags.contains(DescriptorFlags::WRITE);
     let read = flags.contains(DescriptorFlags::READ) || !flags.contains(DescriptorFlags::WRITE);
-    if write && dir.perms == FsPerms::ReadOnly {
+    if write && perms == FsPerms::ReadOnly {
         return Err(ErrorCode::NotPermitted);
     }
     let (mut wanted, mode) = match (read, write) {

@@ -1,12 +1,13 @@
-//! `wasi:filesystem`: the granted directories, each under its own path. This crate resolves paths and opens files (see
-//! [`crate::directories`]); wasmtime implements the rest.
+//! `wasi:filesystem`: the granted directories, each under its own path, and `/`, below which granted files are found and all else is
+//! refused. This crate resolves paths and opens files (see [`crate::directories`]); wasmtime implements the rest.
 //!
 //! - `names.rs` makes, replaces and removes names; `listing.rs` lists directories; `convert.rs` converts between the
-//!   kernel's and WASI's types
+//!   kernel's and WASI's types; `opening.rs` opens files, and tells of paths that were not granted
 
 mod convert;
 mod listing;
 mod names;
+mod opening;
 
 use std::fs::File;
 use std::sync::{Arc, Mutex};
@@ -15,23 +16,26 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{FileType, Mode, OFlags, Timestamps};
 use rustix::io::Errno;
 use wasmtime::component::{HasSelf, Resource, ResourceTable};
-use wasmtime_wasi::filesystem::{self, Descriptor, Dir, WasiFilesystemCtxView};
+use wasmtime_wasi::FsPerms;
+use wasmtime_wasi::filesystem::{Descriptor, Dir, WasiFilesystemCtxView};
 use wasmtime_wasi::p2::bindings::filesystem::preopens;
 use wasmtime_wasi::p2::bindings::filesystem::types::{
     self, Advice, DescriptorFlags, DescriptorStat, DescriptorType, DirectoryEntryStream, ErrorCode, Filesize,
     HostDescriptor, MetadataHashValue, NewTimestamp, OpenFlags, PathFlags,
 };
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult, TcpSocket};
-use wasmtime_wasi::{FsPerms, OpenMode};
 
 use super::Links;
 use super::bindings::brine::host::metadata;
-use crate::budget::{Counted, opened};
+use crate::budget::Counted;
+use crate::directories::nowhere;
 use crate::failure::HostFailure;
 use crate::guest::Guest;
 use crate::open::{look_below, open_below, open_file};
-use convert::{Wanted, code, described, timespec, wanted};
+use brine_sandbox_wire::PathAccess;
+use convert::{code, described, timespec};
 use listing::Listing;
+use opening::same;
 
 pub(super) const LINKS: Links = &[
     ("brine:host/metadata", |linker| metadata::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)),
@@ -130,8 +134,13 @@ impl Guest {
 
 impl preopens::Host for Guest {
     fn get_directories(&mut self) -> wasmtime::Result<Vec<(Resource<Descriptor>, String)>> {
-        let directories: Vec<(Dir, String)> =
+        let mut directories: Vec<(Dir, String)> =
             self.files.directories.iter().map(|(path, dir)| (dir.clone(), path.to_owned())).collect();
+        // Granted files are found there; what is refused there is told to the owner.
+        let needed = !self.files.asks || self.files.directories.files().next().is_some();
+        if needed && directories.iter().all(|(_, path)| path != "/") {
+            directories.push((nowhere().clone(), "/".to_owned()));
+        }
         directories.into_iter().map(|(dir, path)| Ok((self.table.push(Descriptor::Dir(dir))?, path))).collect()
     }
 }
@@ -146,10 +155,11 @@ impl types::Host for Guest {
     }
 }
 
-/// Implements methods by calling wasmtime's.
+/// Implements methods by calling wasmtime's, for all that is somewhere.
 macro_rules! theirs {
     ($($name:ident($($arg:ident: $ty:ty),*) -> $result:ty;)*) => {
         $(async fn $name(&mut self, fd: Resource<Descriptor>, $($arg: $ty),*) -> $result {
+            self.somewhere(&fd)?;
             HostDescriptor::$name(&mut self.filesystem(), fd, $($arg),*).await
         })*
     };
@@ -159,54 +169,123 @@ impl HostDescriptor for Guest {
     theirs! {
         advise(offset: Filesize, length: Filesize, advice: Advice) -> FsResult<()>;
         sync_data() -> FsResult<()>;
-        get_flags() -> FsResult<DescriptorFlags>;
-        get_type() -> FsResult<DescriptorType>;
         set_times(access: NewTimestamp, modification: NewTimestamp) -> FsResult<()>;
         read(length: Filesize, offset: Filesize) -> FsResult<(Vec<u8>, bool)>;
         sync() -> FsResult<()>;
         stat() -> FsResult<DescriptorStat>;
-        readlink_at(path: String) -> FsResult<String>;
-        is_same_object(other: Resource<Descriptor>) -> wasmtime::Result<bool>;
         metadata_hash() -> FsResult<MetadataHashValue>;
-        metadata_hash_at(flags: PathFlags, path: String) -> FsResult<MetadataHashValue>;
+    }
+
+    async fn get_flags(&mut self, fd: Resource<Descriptor>) -> FsResult<DescriptorFlags> {
+        // From there a guest reads granted files at most.
+        if self.somewhere(&fd).is_err() {
+            let some = self.files.directories.files().next().is_some();
+            return Ok(if some { DescriptorFlags::READ } else { DescriptorFlags::empty() });
+        }
+        HostDescriptor::get_flags(&mut self.filesystem(), fd).await
+    }
+
+    async fn get_type(&mut self, fd: Resource<Descriptor>) -> FsResult<DescriptorType> {
+        if self.somewhere(&fd).is_err() {
+            return Ok(DescriptorType::Directory);
+        }
+        HostDescriptor::get_type(&mut self.filesystem(), fd).await
+    }
+
+    async fn is_same_object(
+        &mut self,
+        fd: Resource<Descriptor>,
+        other: Resource<Descriptor>,
+    ) -> wasmtime::Result<bool> {
+        HostDescriptor::is_same_object(&mut self.filesystem(), fd, other).await
+    }
+
+    async fn readlink_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<String> {
+        let (dir, named) = (same(&fd), path.clone());
+        let done = match self.somewhere(&fd) {
+            Ok(()) => HostDescriptor::readlink_at(&mut self.filesystem(), fd, path).await,
+            Err(error) => Err(error),
+        };
+        self.owner_told(&dir, &named, PathAccess::Read, done).await
+    }
+
+    async fn metadata_hash_at(
+        &mut self,
+        fd: Resource<Descriptor>,
+        flags: PathFlags,
+        path: String,
+    ) -> FsResult<MetadataHashValue> {
+        if let Some((_, file)) = self.one_file(&fd, &path)? {
+            return self.hash_of(file).await;
+        }
+        let (dir, named) = (same(&fd), path.clone());
+        let done = match self.somewhere(&fd) {
+            Ok(()) => HostDescriptor::metadata_hash_at(&mut self.filesystem(), fd, flags, path).await,
+            Err(error) => Err(error),
+        };
+        self.owner_told(&dir, &named, PathAccess::Read, done).await
     }
 
     async fn create_directory_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<()> {
-        self.would_write(&fd, &path).await?;
-        let entry = self.entry(fd, path, true).await?;
-        let (fd, path) = (entry.fd(), entry.path.clone());
-        let made = self.new_name(&fd)?;
-        let done = HostDescriptor::create_directory_at(&mut self.filesystem(), fd, path).await;
-        self.leave(entry)?;
-        made.keep(done)
+        let places = [(same(&fd), path.clone())];
+        let done: FsResult<()> = async {
+            self.somewhere(&fd)?;
+            self.would_write(&fd, &path).await?;
+            let entry = self.entry(fd, path, true).await?;
+            let (fd, path) = (entry.fd(), entry.path.clone());
+            let made = self.new_name(&fd)?;
+            let done = HostDescriptor::create_directory_at(&mut self.filesystem(), fd, path).await;
+            self.leave(entry)?;
+            made.keep(done)
+        }
+        .await;
+        self.owner_told_all(&places, PathAccess::Name, done).await
     }
 
     async fn symlink_at(&mut self, fd: Resource<Descriptor>, target: String, path: String) -> FsResult<()> {
-        self.would_write(&fd, &path).await?;
-        let entry = self.entry(fd, path, true).await?;
-        let (fd, path) = (entry.fd(), entry.path.clone());
-        let made = self.new_name(&fd)?;
-        let done = HostDescriptor::symlink_at(&mut self.filesystem(), fd, target, path).await;
-        self.leave(entry)?;
-        made.keep(done)
+        let places = [(same(&fd), path.clone())];
+        let done: FsResult<()> = async {
+            self.somewhere(&fd)?;
+            self.would_write(&fd, &path).await?;
+            let entry = self.entry(fd, path, true).await?;
+            let (fd, path) = (entry.fd(), entry.path.clone());
+            let made = self.new_name(&fd)?;
+            let done = HostDescriptor::symlink_at(&mut self.filesystem(), fd, target, path).await;
+            self.leave(entry)?;
+            made.keep(done)
+        }
+        .await;
+        self.owner_told_all(&places, PathAccess::Name, done).await
     }
 
     async fn unlink_file_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<()> {
-        self.would_write(&fd, &path).await?;
-        let entry = self.entry(fd, path, false).await?;
-        let (fd, path) = (entry.fd(), entry.path.clone());
-        let done = HostDescriptor::unlink_file_at(&mut self.filesystem(), fd, path).await;
-        self.leave(entry)?;
-        done
+        let places = [(same(&fd), path.clone())];
+        let done: FsResult<()> = async {
+            self.somewhere(&fd)?;
+            self.would_write(&fd, &path).await?;
+            let entry = self.entry(fd, path, false).await?;
+            let (fd, path) = (entry.fd(), entry.path.clone());
+            let done = HostDescriptor::unlink_file_at(&mut self.filesystem(), fd, path).await;
+            self.leave(entry)?;
+            done
+        }
+        .await;
+        self.owner_told_all(&places, PathAccess::Name, done).await
     }
 
     async fn remove_directory_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<()> {
-        self.would_write(&fd, &path).await?;
-        let entry = self.entry(fd, path, false).await?;
-        let (fd, path) = (entry.fd(), entry.path.clone());
-        let done = HostDescriptor::remove_directory_at(&mut self.filesystem(), fd, path).await;
-        self.leave(entry)?;
-        done
+        let places = [(same(&fd), path.clone())];
+        let done: FsResult<()> = async {
+            self.somewhere(&fd)?;
+            self.would_write(&fd, &path).await?;
+            let entry = self.entry(fd, path, false).await?;
+            let (fd, path) = (entry.fd(), entry.path.clone());
+            let done = HostDescriptor::remove_directory_at(&mut self.filesystem(), fd, path).await;
+            self.leave(entry)?;
+            done
+        }
+        .await;
+        self.owner_told_all(&places, PathAccess::Name, done).await
     }
 
     async fn rename_at(
@@ -216,14 +295,21 @@ impl HostDescriptor for Guest {
         to: Resource<Descriptor>,
         new: String,
     ) -> FsResult<()> {
-        self.would_write(&to, &new).await?;
-        self.would_write(&fd, &path).await?;
-        let (from, to) = self.two_entries((fd, path), (to, new), false).await?;
-        let (fd, path, other, new) = (from.fd(), from.path.clone(), to.fd(), to.path.clone());
-        let done = HostDescriptor::rename_at(&mut self.filesystem(), fd, path, other, new).await;
-        self.leave(from)?;
-        self.leave(to)?;
-        done
+        let places = [(same(&fd), path.clone()), (same(&to), new.clone())];
+        let done: FsResult<()> = async {
+            self.somewhere(&fd)?;
+            self.somewhere(&to)?;
+            self.would_write(&to, &new).await?;
+            self.would_write(&fd, &path).await?;
+            let (from, to) = self.two_entries((fd, path), (to, new), false).await?;
+            let (fd, path, other, new) = (from.fd(), from.path.clone(), to.fd(), to.path.clone());
+            let done = HostDescriptor::rename_at(&mut self.filesystem(), fd, path, other, new).await;
+            self.leave(from)?;
+            self.leave(to)?;
+            done
+        }
+        .await;
+        self.owner_told_all(&places, PathAccess::Name, done).await
     }
 
     async fn link_at(
@@ -234,14 +320,21 @@ impl HostDescriptor for Guest {
         to: Resource<Descriptor>,
         new: String,
     ) -> FsResult<()> {
-        self.would_write(&to, &new).await?;
-        let (from, to) = self.two_entries((fd, path), (to, new), true).await?;
-        let (fd, path, other, new) = (from.fd(), from.path.clone(), to.fd(), to.path.clone());
-        let made = self.new_name(&other)?;
-        let done = HostDescriptor::link_at(&mut self.filesystem(), fd, flags, path, other, new).await;
-        self.leave(from)?;
-        self.leave(to)?;
-        made.keep(done)
+        let places = [(same(&fd), path.clone()), (same(&to), new.clone())];
+        let done: FsResult<()> = async {
+            self.somewhere(&fd)?;
+            self.somewhere(&to)?;
+            self.would_write(&to, &new).await?;
+            let (from, to) = self.two_entries((fd, path), (to, new), true).await?;
+            let (fd, path, other, new) = (from.fd(), from.path.clone(), to.fd(), to.path.clone());
+            let made = self.new_name(&other)?;
+            let done = HostDescriptor::link_at(&mut self.filesystem(), fd, flags, path, other, new).await;
+            self.leave(from)?;
+            self.leave(to)?;
+            made.keep(done)
+        }
+        .await;
+        self.owner_told_all(&places, PathAccess::Name, done).await
     }
 
     async fn open_at(
@@ -253,50 +346,28 @@ impl HostDescriptor for Guest {
         flags: DescriptorFlags,
     ) -> FsResult<Resource<Descriptor>> {
         let made = OpenFlags::CREATE | OpenFlags::TRUNCATE;
-        if flags.contains(DescriptorFlags::WRITE) || (open_flags & made) != OpenFlags::empty() {
-            self.would_write(&fd, &path).await?;
-        }
-        let dir = directory(&self.table, &fd)?;
-        let Wanted { flags, mode } = wanted(&dir, path_flags, open_flags, flags)?;
-        self.room().map_err(FsError::trap)?;
-        let root = self.files.directories.is_root(&dir.dir);
-        let budget = Arc::clone(&self.files.budget);
-        let narrower = self.files.directories.narrower();
-        let opened = blocking(move || {
-            let made = OFlags::CREATE | OFlags::EXCL;
-            let (create, exclusive) = (flags.contains(OFlags::CREATE), flags.contains(OFlags::EXCL));
-            let opened = opened(&budget, create, exclusive, |create| {
-                let flags = if create { flags } else { flags - made };
-                match &narrower {
-                    None => Ok((open_file(&dir.dir, root, &path, flags, Mode::from_raw_mode(0o666))?, true)),
-                    Some(narrower) => narrower.open(&dir.dir, root, &path, flags, mode.contains(OpenMode::WRITE)),
-                }
-            });
-            let (fd, may_change) = match opened? {
-                Ok(opened) => opened,
-                Err(failure) => return Ok(Err(failure)),
-            };
-            let perms = if may_change { dir.perms } else { FsPerms::ReadOnly };
-            let is_directory = is_directory(&fd)?;
-            let file = File::from(fd);
-            Ok(Ok(match is_directory {
-                true => Descriptor::Dir(Dir::new(file, perms, mode, false)),
-                false => Descriptor::File(filesystem::File::new(file, perms, mode, false)),
-            }))
-        });
-        let opened = opened.await?.map_err(FsError::trap)?;
-        match &opened {
-            Descriptor::Dir(dir) => self.files.add(&dir.dir),
-            Descriptor::File(file) => self.files.add(&file.file),
-        }
-        Ok(self.table.push(opened)?)
+        let changes = flags.contains(DescriptorFlags::WRITE) || (open_flags & made) != OpenFlags::empty();
+        let (dir, named) = (same(&fd), path.clone());
+        let done = match self.one_file(&fd, &path)? {
+            Some((path, file)) => self.open_one(&path, file, open_flags, flags, changes).await,
+            None => self.open_there(fd, path_flags, path, open_flags, flags, changes).await,
+        };
+        let access = if changes { PathAccess::Change } else { PathAccess::Read };
+        self.owner_told(&dir, &named, access, done).await
     }
 
     async fn stat_at(&mut self, fd: Resource<Descriptor>, flags: PathFlags, path: String) -> FsResult<DescriptorStat> {
+        if let Some((_, file)) = self.one_file(&fd, &path)? {
+            let stat = move || rustix::fs::fstat(look_below(&file.parent, false, &file.name, false)?);
+            return blocking(move || Ok(described(&stat()?))).await;
+        }
         let follow = flags.contains(PathFlags::SYMLINK_FOLLOW);
-        self.looked_at(&fd, path, follow, |fd| Ok(described(&rustix::fs::fstat(fd)?))).await
+        let done = match self.somewhere(&fd) {
+            Ok(()) => self.looked_at(&fd, path.clone(), follow, |fd| Ok(described(&rustix::fs::fstat(fd)?))).await,
+            Err(error) => Err(error),
+        };
+        self.owner_told(&fd, &path, PathAccess::Read, done).await
     }
-
     async fn set_times_at(
         &mut self,
         fd: Resource<Descriptor>,
@@ -307,7 +378,7 @@ impl HostDescriptor for Guest {
     ) -> FsResult<()> {
         self.would_write(&fd, &path).await?;
         if directory(&self.table, &fd)?.perms == FsPerms::ReadOnly {
-            return Err(ErrorCode::NotPermitted.into());
+            return self.owner_told(&fd, &path, PathAccess::Change, Err(ErrorCode::NotPermitted.into())).await;
         }
         let times = Timestamps { last_access: timespec(access)?, last_modification: timespec(modification)? };
         let dir = directory(&self.table, &fd)?.dir;

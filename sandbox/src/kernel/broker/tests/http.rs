@@ -95,12 +95,16 @@ fn requests_have_a_form() {
 #[test]
 fn redirects_are_checked_as_requests_are() {
     let who = caller(&policy("modules:\n  mine: {network: [\"a.example:443\"]}\n"), "mine", "f", None);
-    assert!(check_host(&who, "A.example.", 443).is_ok());
-    let error = check_host(&who, "169.254.169.254", 80).unwrap_err().to_string();
+    let owner = Lines::default();
+    assert!(check_host(&owner, &who, "A.example.", 443).is_ok());
+    assert!(owner.0.lock().unwrap().is_empty());
+    let error = check_host(&owner, &who, "169.254.169.254", 80).unwrap_err().to_string();
     assert_eq!(
         error,
         format!(
             "module mine may not reach 169.254.169.254:80{GRANTS_IT}mine: {{network: [\"169.254.169.254:80\", \"a.example:443\"]}}"
         )
     );
+    let line = "mine: {network: [\"169.254.169.254:80\"]}".to_owned();
+    assert_eq!(owner.0.into_inner().unwrap(), [("reach 169.254.169.254:80".to_owned(), Some(line))]);
 }
