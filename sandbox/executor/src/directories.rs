@@ -77,7 +77,7 @@ pub fn nowhere() -> &'static Dir {
 /// What is at a path of the host, which no guest is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum There {
-    /// A regular file.
+    /// A regular file, or what lies in another mount than `/`.
     File,
     /// A part of the path is a symbolic link.
     Link,
@@ -88,10 +88,12 @@ pub(crate) enum There {
 impl There {
     pub(crate) fn look(path: &str) -> Self {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        // Not into other mounts: below an automounter's folder, the name that a guest chose would be asked for in the network.
+        let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_XDEV;
         let stat = rustix::fs::openat2(CWD, path, flags, Mode::empty(), resolve).and_then(rustix::fs::fstat);
         match stat.map(|stat| FileType::from_raw_mode(stat.st_mode)) {
-            Ok(FileType::RegularFile) => Self::File,
+            // A line for a file that is not there opens nothing.
+            Ok(FileType::RegularFile) | Err(Errno::XDEV) => Self::File,
             Ok(FileType::Symlink) | Err(Errno::LOOP) => Self::Link,
             _ => Self::Other,
         }
