@@ -35,16 +35,22 @@ impl Time {
     }
 }
 
+// Both are written by the dozen into each receipt: in one piece, without text of their own for each byte.
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&hex::encode(self.0))
+        let mut text = [0; 64];
+        hex::encode_to_slice(self.0, &mut text).map_err(|_| fmt::Error)?;
+        f.write_str(std::str::from_utf8(&text).map_err(|_| fmt::Error)?)
     }
 }
 
 impl fmt::Display for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let pairs: Vec<String> = self.0.iter().map(|byte| format!("{byte:02x}")).collect();
-        f.write_str(&pairs.join(":"))
+        let mut text = [b':'; 95];
+        for (byte, pair) in self.0.iter().zip(text.chunks_mut(3)) {
+            hex::encode_to_slice([*byte], &mut pair[..2]).map_err(|_| fmt::Error)?;
+        }
+        f.write_str(std::str::from_utf8(&text).map_err(|_| fmt::Error)?)
     }
 }
 
