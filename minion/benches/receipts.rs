@@ -61,7 +61,7 @@ fn store(c: &mut Criterion) {
             load,
             |mut load| {
                 turn += 1;
-                if turn % 2 == 0 { &*receipts } else { &other }.seal_direct(&draft, &mut load);
+                if turn % 2 == 0 { &receipts } else { &other }.seal_direct(&draft, &mut load);
             },
             BatchSize::SmallInput,
         );

@@ -28,6 +28,7 @@ mod modules;
 mod odd_files;
 mod orchestrate;
 mod owner;
+mod owner_detours;
 mod owner_direct;
 mod pillar;
 mod ping;
