@@ -1,12 +1,15 @@
 //! Compiled code of the standard modules, kept from one test to the next: compiling them is most of what the start of a new minion
 //! takes. The minion checks what it finds in its cache, and compiles what is missing.
 
-use std::fs::{self, DirBuilder};
+use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use brine_kit::programs::program_folder;
+use brine_kit::process::run;
+use brine_kit::programs::{program, program_folder};
+
+use crate::salt::COMPILED;
 
 /// Returns the folder where it is kept. Another compiler has another folder.
 fn kept() -> io::Result<PathBuf> {
@@ -15,27 +18,43 @@ fn kept() -> io::Result<PathBuf> {
     Ok(program_folder().join("../tmp").join(name))
 }
 
-/// Puts what is kept into the cache of a new minion.
+/// Puts it into the cache of a new minion. The first test to come compiles it, and the others wait: all modules take longer than tests
+/// wait for a minion that starts.
 pub(crate) fn lay_out(cache: &Path) {
     // Without it the minion compiles.
-    let _ = kept().and_then(|kept| copy(&kept, cache));
+    let _ = filled().and_then(|kept| copy(&kept, cache));
 }
 
-/// Keeps what a minion has compiled, unless there is something already. To be called before it has other modules.
-pub(crate) fn keep(cache: &Path) {
-    let kept = || {
-        let kept = kept()?;
-        if kept.exists() {
-            return Ok(());
-        }
+fn filled() -> io::Result<PathBuf> {
+    let kept = kept()?;
+    if !kept.exists() {
         let parent = kept.parent().expect("it is in a folder");
         fs::create_dir_all(parent)?;
-        let draft = tempfile::Builder::new().prefix("compiled-draft").tempdir_in(parent)?;
-        copy(cache, &draft.path().join("all"))?;
-        // Another test may have been faster.
-        fs::rename(draft.path().join("all"), kept)
-    };
-    let _: io::Result<()> = kept();
+        let lock = File::create(parent.join("compiled.lock"))?;
+        lock.lock()?;
+        if !kept.exists() {
+            compile(parent, &kept)?;
+        }
+    }
+    Ok(kept)
+}
+
+/// Has a host without a master compile the standard modules.
+fn compile(parent: &Path, kept: &Path) -> io::Result<()> {
+    let folder = tempfile::Builder::new().prefix("compiled-draft").tempdir_in(parent)?;
+    let (conf, dir) = (folder.path().join("conf"), folder.path().display());
+    fs::create_dir(&conf)?;
+    let text = format!(
+        "id: m\nfile_client: local\nroot_dir: {dir}\npki_dir: {dir}/pki\ncachedir: {dir}/cache\nlog_file: {dir}/log\n"
+    );
+    fs::write(conf.join("minion"), text)?;
+    let conf = conf.to_str().expect("our own folder");
+    let called = run(&program("salt-call"), &["-c", conf, "--local", "test.ping"]);
+    if called.code != 0 {
+        return Err(io::Error::other(called.stderr));
+    }
+    copy(&folder.path().join(COMPILED), &folder.path().join("all"))?;
+    fs::rename(folder.path().join("all"), kept)
 }
 
 fn copy(from: &Path, to: &Path) -> io::Result<()> {

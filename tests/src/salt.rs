@@ -52,7 +52,7 @@ pub fn line() -> u32 {
 }
 
 /// Where a minion has compiled code, below its root_dir.
-const COMPILED: &str = "cache/sandbox";
+pub(crate) const COMPILED: &str = "cache/sandbox";
 
 /// A master and the commands on its host.
 pub struct Master {
@@ -212,11 +212,6 @@ impl Master {
         });
         self.command("salt-key", &["-y", "-a", id]).exits(0);
         events.wait_tag(&format!("salt/minion/{id}/start"));
-        if minion.kind == Kind::Brine
-            && !self.path("srv/salt/_modules").read_dir().is_ok_and(|mut some| some.next().is_some())
-        {
-            crate::compiled::keep(&minion.path(COMPILED));
-        }
     }
 }
 

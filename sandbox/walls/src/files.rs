@@ -249,6 +249,7 @@ mod tests {
         let root = dir.path().canonicalize().unwrap();
         std::fs::create_dir(root.join("real")).unwrap();
         std::fs::write(root.join("file"), "").unwrap();
+        rustix::fs::mknodat(CWD, root.join("pipe"), FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
         std::os::unix::fs::symlink("real", root.join("link")).unwrap();
         let spec = |name: &str| {
             let mut spec = Spec::executor();
@@ -259,7 +260,8 @@ mod tests {
             ("link", "a part of its path is a symbolic link"),
             ("link/below", "a part of its path is a symbolic link"),
             ("missing", "No such file or directory (os error 2)"),
-            ("file", "Not a directory (os error 20)"),
+            ("file/below", "Not a directory (os error 20)"),
+            ("pipe", "it is neither a directory nor a regular file"),
         ] {
             let mut walls = Walls::default();
             let mut spec = spec(name);
