@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use brine_kit::process::run;
 use brine_kit::programs::{program, program_folder};
 
-use crate::salt::COMPILED;
+/// Where a minion has compiled code, below its root_dir.
+pub(crate) const COMPILED: &str = "cache/sandbox";
 
 /// Returns the folder where it is kept. Another compiler has another folder.
 fn kept() -> io::Result<PathBuf> {

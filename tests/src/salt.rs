@@ -10,6 +10,7 @@ use brine_kit::process::{Daemon, Output, proc, run};
 use brine_kit::programs::program;
 use brine_kit::wait::wait_for;
 
+use crate::compiled;
 use crate::events::Events;
 
 /// The implementation whose programs run.
@@ -50,9 +51,6 @@ pub fn line() -> u32 {
         output.stdout.trim().parse().unwrap_or_else(|e| panic!("no release line ({e}): {output:?}"))
     })
 }
-
-/// Where a minion has compiled code, below its root_dir.
-pub(crate) const COMPILED: &str = "cache/sandbox";
 
 /// A master and the commands on its host.
 pub struct Master {
@@ -242,7 +240,7 @@ impl Minion {
         );
         std::fs::write(folder.path().join("conf/minion"), text).expect("our own folder");
         if kind == Kind::Brine {
-            crate::compiled::lay_out(&folder.path().join(COMPILED));
+            compiled::lay_out(&folder.path().join(compiled::COMPILED));
         }
         Self { id: id.to_owned(), folder, log_level: "debug", kind, daemon: None }
     }

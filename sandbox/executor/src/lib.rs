@@ -20,7 +20,7 @@
 //!   path; [`narrower`]: a read-only directory within a writable one
 //! - [`budget`]: bytes and files that a call may write there; [`stdio`]: its standard output, which is logged
 //! - [`network`]: addresses that a call may connect to
-//! - [`refused`]: what was refused here, for the owner of the host
+//! - [`refused`]: what was refused here, for the owner of the host; [`told`]: each once
 //! - [`outcome`]: the messages of failed calls; [`failure`]: failed requests of a guest
 //! - [`ticker`]: the clock that interrupts running guests
 //!
@@ -52,6 +52,7 @@ pub mod request;
 pub mod serve;
 pub mod stdio;
 pub mod ticker;
+pub mod told;
 pub mod value;
 
 pub use serve::{ServeError, ServeOptions, serve};

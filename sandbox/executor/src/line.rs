@@ -9,8 +9,8 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::activity::Activity;
 use crate::failure::HostFailure;
-use crate::refused::Told;
 use crate::ticker::Hurry;
+use crate::told::Told;
 
 /// Upper bound on the bytes of a log line. A longer line ends in "…".
 const MAX_LINE: usize = 1_024;

@@ -1,6 +1,5 @@
 //! What this process refuses a guest by itself, for the owner of the host: the minion is told each once.
 
-use std::collections::HashSet;
 use std::fs::File;
 use std::sync::Arc;
 
@@ -12,23 +11,10 @@ use crate::directories::There;
 use crate::guest::Guest;
 use crate::open::open_below;
 
-/// Different refusals of one call that are told. The minion counts them too (`MAX_REFUSED` in `sandbox/src/kernel/link/requests.rs`).
-const MAX_REFUSED: usize = 64;
 /// Upper bound on the bytes of a path, as in Linux.
 const MAX_PATH: usize = 4_095;
 /// Upper bound on the parts of a path that are looked at to find the link in it.
 const MAX_PARTS: usize = 256;
-
-/// The refusals that were told.
-#[derive(Debug, Default)]
-pub(crate) struct Told(HashSet<Wanted>);
-
-impl Told {
-    /// Whether the minion is to be told of this one.
-    pub(crate) fn is_new(&mut self, wanted: &Wanted) -> bool {
-        self.0.len() < MAX_REFUSED && self.0.insert(wanted.clone())
-    }
-}
 
 impl Guest {
     /// Returns the path of the host that a guest means by a path below one of its descriptors, without `.` and `..`. None if that is
@@ -124,13 +110,5 @@ mod tests {
         ] {
             assert_eq!(normal(directory, path).as_deref(), expect, "{directory} {path:.40}");
         }
-    }
-
-    #[test]
-    fn each_is_told_once_and_not_without_end() {
-        let mut told = Told::default();
-        let wanted = |nth: usize| Wanted::Path { path: format!("/{nth}"), access: PathAccess::Read };
-        assert!(told.is_new(&wanted(0)) && !told.is_new(&wanted(0)));
-        assert_eq!((0..10_000).filter(|nth| told.is_new(&wanted(*nth))).count(), MAX_REFUSED - 1);
     }
 }

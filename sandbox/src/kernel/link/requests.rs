@@ -13,7 +13,7 @@ use crate::kernel::value;
 pub(super) const MAX_OPEN_REQUESTS: u32 = 4;
 
 /// Refusals of one call that are told to the owner and logged. A guest ends with the first request that is refused, and an executor says
-/// what it refuses by itself once, and no more than these (`MAX_REFUSED` in `executor/src/refused.rs`). The list of refusals has room for
+/// what it refuses by itself once, and no more than these (`MAX_REFUSED` in `executor/src/told.rs`). The list of refusals has room for
 /// as many of a module at once.
 pub(super) const MAX_REFUSED: u32 = 64;
 
