@@ -3,6 +3,7 @@
 
 use brine_kit::process::run;
 use brine_kit::programs::{example, program};
+use brine_tests::compiled::lay_out;
 use brine_tests::salt::{Kind, Master, Minion};
 
 #[test]
@@ -152,6 +153,7 @@ fn salt_call_tells_what_it_does_and_what_it_does_not() {
     let call = minion.salt_call(&["--local", "--executor-opts={timeout: 100ms}", "test.sleep", "50"]);
     assert!(call.code == 1 && call.elapsed < brine_kit::wait::DEADLINE, "{call:?}");
     let other = minion.path("other").display().to_string();
+    lay_out(&minion.path("other/sandbox"));
     minion.salt_call(&["--local", "--cachedir", &other, "test.ping"]).exits(0);
     assert!(minion.path("other/sandbox").is_dir());
     // Returners are modules of this host. One that does not take a return is said, and changes nothing else.

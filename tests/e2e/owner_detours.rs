@@ -7,6 +7,7 @@ use brine_kit::programs::testing;
 use brine_kit::wait::wait_for;
 use brine_protocol::event::{Event, Framing, frame};
 use brine_protocol::value::from_json;
+use brine_tests::compiled::{COMPILED, lay_out};
 use brine_tests::salt::{Kind, Master, Minion};
 use serde_json::{Value, json};
 
@@ -122,6 +123,7 @@ fn no_detour_of_a_master_leads_to_a_grant() {
     }
     let ran = master.command("salt-run", &["state.orchestrate", "orchestration"]);
     assert!(ran.stdout.contains("on the host itself"), "{ran:?}");
+    lay_out(&master.path("cache/salt_cmd").join(COMPILED));
     // A master's own host: salt-call there is typed by nobody.
     for words in [&["sandbox.grant", line][..], &["sandbox.revoke", line], &["sandbox.approve", "deploy", "aa"]] {
         let ran = master.command("salt-run", &[&["salt.cmd"], words].concat());

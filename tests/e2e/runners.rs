@@ -1,6 +1,7 @@
 //! Runners and the wheel from the viewpoint of an operator.
 
 use brine_kit::wait::wait_for;
+use brine_tests::compiled::{COMPILED, lay_out};
 use brine_tests::salt::{Kind, Master};
 use serde_json::json;
 
@@ -57,6 +58,7 @@ fn runners_ask_minions_and_are_seen_while_they_do() {
 #[test]
 fn salt_cmd_runs_without_grants() {
     let master = Master::start("");
+    lay_out(&master.path("cache/salt_cmd").join(COMPILED));
     let answer = master.command("salt-run", &["--out=json", "salt.cmd", "test.arg", "a b", "c=[1, x]"]).exits(0);
     assert_eq!(answer.json(), json!({"args": ["a b"], "kwargs": {"c": [1, "x"]}}));
     let refused = master.command("salt-run", &["salt.cmd", "cmd.run", "/usr/bin/id"]).exits(1);

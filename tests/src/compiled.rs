@@ -10,7 +10,7 @@ use brine_kit::process::run;
 use brine_kit::programs::{program, program_folder};
 
 /// Where a minion has compiled code, below its root_dir.
-pub(crate) const COMPILED: &str = "cache/sandbox";
+pub const COMPILED: &str = "cache/sandbox";
 
 /// Returns the folder where it is kept. Another compiler has another folder.
 fn kept() -> io::Result<PathBuf> {
@@ -21,7 +21,7 @@ fn kept() -> io::Result<PathBuf> {
 
 /// Puts it into the cache of a new minion. The first test to come compiles it, and the others wait: all modules take longer than tests
 /// wait for a minion that starts.
-pub(crate) fn lay_out(cache: &Path) {
+pub fn lay_out(cache: &Path) {
     // Without it the minion compiles.
     let _ = filled().and_then(|kept| copy(&kept, cache));
 }

@@ -7,7 +7,7 @@
 //!
 //! Programs, daemons and waits come from `brine-kit`.
 
-mod compiled;
+pub mod compiled;
 pub mod events;
 pub mod postgres;
 pub mod salt;
