@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use brine_kit::files::set_mode;
+use rustix::fs::{CWD, FileType, Mode};
 
 use crate::asks::NOTHING;
 use crate::rig::{AT_ONCE, Gets, Rig, fails, hostile, returns, text};
@@ -40,8 +41,7 @@ async fn start() -> Rig {
     symlink("loop", dir.join("ro/loop")).unwrap();
     symlink("/proc/self/root", dir.join("ro/procroot")).unwrap();
     let fifo = dir.join("ro/fifo");
-    rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, rustix::fs::Mode::from_raw_mode(0o666), 0)
-        .unwrap();
+    rustix::fs::mknodat(CWD, &fifo, FileType::Fifo, Mode::from_raw_mode(0o666), 0).unwrap();
     symlink("/dev/zero", dir.join("ro/device")).unwrap();
     // A hard link in a granted directory is part of that directory.
     std::fs::hard_link(dir.join("secret"), dir.join("ro/hard")).unwrap();
@@ -230,7 +230,7 @@ async fn a_narrower_directory_holds() {
 /// A directory that cannot be opened does not affect the others, and becomes available when it can.
 #[tokio::test(flavor = "multi_thread")]
 async fn directories_that_are_left_out() {
-    let granted = "filesystem: {\"{dir}/there\": ro, \"{dir}/missing\": ro, \"{dir}/link\": rw, \"{dir}/file\": ro, \"{dir}/closed\": ro}";
+    let granted = "filesystem: {\"{dir}/there\": ro, \"{dir}/missing\": ro, \"{dir}/link\": rw, \"{dir}/pipe\": ro, \"{dir}/closed\": ro}";
     let granted = NOTHING.replace("filesystem: {}", granted);
     let rig = Rig::start(&format!("  modules:\n    hostile: {granted}\n")).await;
     let dir = &rig.dir;
@@ -241,7 +241,8 @@ async fn directories_that_are_left_out() {
     };
     ["there", "other", "closed"].into_iter().for_each(make);
     symlink("other", dir.join("link")).unwrap();
-    std::fs::write(dir.join("file"), "").unwrap();
+    // A regular file would be granted by itself.
+    rustix::fs::mknodat(CWD, dir.join("pipe"), FileType::Fifo, Mode::from_raw_mode(0o666), 0).unwrap();
     // Matters if the executor is not root.
     let closed = |mode| set_mode(dir.join("closed"), mode);
     closed(0o700);
@@ -257,7 +258,7 @@ async fn directories_that_are_left_out() {
             fails(format!("no directory {0}; {0} was granted and is left out for now: {why}", path(name)))
         };
         read("missing", &left_out("missing", "No such file or directory (os error 2)")).await;
-        read("file", &left_out("file", "Not a directory (os error 20)")).await;
+        read("pipe", &left_out("pipe", "Not a directory (os error 20)")).await;
         read("link", &left_out("link", "a part of its path is a symbolic link")).await;
     }
     let link = path("link");
@@ -266,10 +267,10 @@ async fn directories_that_are_left_out() {
     );
     rig.attack("hostile.stat", vec![text(&format!("{link}/inside")), true.into()], AT_ONCE, &fails(told)).await;
     std::fs::remove_file(dir.join("link")).unwrap();
-    std::fs::remove_file(dir.join("file")).unwrap();
-    ["missing", "link", "file"].into_iter().for_each(make);
+    std::fs::remove_file(dir.join("pipe")).unwrap();
+    ["missing", "link", "pipe"].into_iter().for_each(make);
     closed(0o755);
-    for name in ["there", "missing", "link", "file", "closed"] {
+    for name in ["there", "missing", "link", "pipe", "closed"] {
         read(name, &returns(name)).await;
     }
     // Another directory replaces it.
