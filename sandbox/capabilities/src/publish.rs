@@ -85,7 +85,9 @@ impl Operation for PublishOp {
             Self::Job { tgt, tgt_type, function, args, returner, timeout } => {
                 forms::size("the target", tgt.len(), MAX_TARGET)?;
                 forms::text("the type of the target", tgt_type, forms::MAX_WORD, Form::Line)?;
-                forms::text("the returner", returner, 4 * forms::MAX_WORD, Form::Line)?;
+                if !returner.is_empty() {
+                    forms::text("the returner", returner, 4 * forms::MAX_WORD, Form::Line)?;
+                }
                 arguments(args, *timeout)?;
                 let mut functions = function.split(',');
                 functions.by_ref().take(MAX_FUNCTIONS).try_for_each(|one| permit(granted, one, "publish"))?;

@@ -294,7 +294,11 @@ const STANDARD: &[(&str, &[&str], usize)] = &[
         ],
         450_000,
     ),
-    ("publish", &["brine:host/log", "brine:host/publish"], 90_000),
+    (
+        "publish",
+        &["brine:host/log", "brine:host/publish", "wasi:clocks/monotonic-clock", "wasi:io/poll"],
+        90_000,
+    ),
     ("receipts", &["brine:host/log", "brine:host/receipts"], 70_000),
     (
         "saltutil",

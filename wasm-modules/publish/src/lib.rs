@@ -7,17 +7,18 @@ wit_bindgen::generate!({
         "brine:host/types@1.0.0": brine_guest::host::types,
         "brine:host/publish@1.0.0": brine_guest::host::publish,
     },
+    generate_all,
 });
 
 use std::collections::HashSet;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use brine_guest::Value;
 use brine_guest::host::publish;
+use wasi::clocks::monotonic_clock::{now, subscribe_duration};
 
-/// Between two questions to the master, as in Salt.
-const INTERVAL: Duration = Duration::from_millis(300);
+/// Nanoseconds between two questions to the master, as in Salt.
+const INTERVAL: u64 = 300_000_000;
 /// Seconds to wait for returns if nothing is said, and at most.
 const TIMEOUT: (f64, f64) = (5.0, 3_600.0);
 
@@ -87,14 +88,15 @@ fn returned(asked: Asked) -> Result<Vec<(Value, Value)>, String> {
     )?;
     let Some(published) = published.filter(|published| !published.minions.is_empty()) else { return Ok(Vec::new()) };
     let meant: HashSet<&str> = published.minions.iter().map(String::as_str).collect();
-    let end = Instant::now() + Duration::from_secs_f64(timeout);
+    let wait = u64::try_from(Duration::from_secs_f64(timeout).as_nanos()).unwrap_or(u64::MAX);
+    let end = now().saturating_add(wait);
     loop {
         let Value::Dict(returns) = publish::returns(&published.jid)?.value()? else { return Ok(Vec::new()) };
         let here: HashSet<&str> = returns.iter().filter_map(|(minion, _)| minion.text()).collect();
-        if meant.is_subset(&here) || Instant::now() >= end {
+        if meant.is_subset(&here) || now() >= end {
             return Ok(returns);
         }
-        sleep(INTERVAL);
+        subscribe_duration(INTERVAL).block();
     }
 }
 
