@@ -48,6 +48,7 @@ impl Guest for Module {
             return Err("via_master has no effect here: a job is published by the master that it came from".to_owned());
         }
         let returns = returned(Asked { tgt, fun, arg, tgt_type, returner, timeout })?;
+        let Value::Dict(returns) = returns else { return Ok(returns.into()) };
         let clean = returns.into_iter().map(|(minion, told)| {
             let ret = told.get("ret").cloned().unwrap_or_default();
             (minion, ret)
@@ -63,7 +64,7 @@ impl Guest for Module {
         returner: Option<String>,
         timeout: Option<f64>,
     ) -> Result<Data, String> {
-        Ok(Value::Dict(returned(Asked { tgt, fun, arg, tgt_type, returner, timeout })?).into())
+        Ok(returned(Asked { tgt, fun, arg, tgt_type, returner, timeout })?.into())
     }
 
     fn runner(fun: String, arg: Option<Data>, timeout: Option<f64>) -> Result<Data, String> {
@@ -71,11 +72,13 @@ impl Guest for Module {
     }
 }
 
-/// Publishes a job, and returns what each minion returned until all have or the time is over.
-fn returned(asked: Asked) -> Result<Vec<(Value, Value)>, String> {
+/// Publishes a job, and returns what each minion returned until all have or the time is over. As in Salt, this is an empty dict for a job that
+/// the master does not permit, and none for one that no minion is meant by.
+fn returned(asked: Asked) -> Result<Value, String> {
+    let nothing = || Value::Dict(Vec::new());
     // The master refuses it too: minions that publish to each other would never end.
     if asked.fun.starts_with("publish.") {
-        return Ok(Vec::new());
+        return Ok(nothing());
     }
     let timeout = seconds(asked.timeout)?;
     let published = publish::job(
@@ -86,15 +89,18 @@ fn returned(asked: Asked) -> Result<Vec<(Value, Value)>, String> {
         asked.returner.as_deref().unwrap_or_default(),
         whole(timeout),
     )?;
-    let Some(published) = published.filter(|published| !published.minions.is_empty()) else { return Ok(Vec::new()) };
+    let Some(published) = published else { return Ok(nothing()) };
+    if published.minions.is_empty() {
+        return Ok(Value::None);
+    }
     let meant: HashSet<&str> = published.minions.iter().map(String::as_str).collect();
     let wait = u64::try_from(Duration::from_secs_f64(timeout).as_nanos()).unwrap_or(u64::MAX);
     let end = now().saturating_add(wait);
     loop {
-        let Value::Dict(returns) = publish::returns(&published.jid)?.value()? else { return Ok(Vec::new()) };
+        let Value::Dict(returns) = publish::returns(&published.jid)?.value()? else { return Ok(nothing()) };
         let here: HashSet<&str> = returns.iter().filter_map(|(minion, _)| minion.text()).collect();
         if meant.is_subset(&here) || now() >= end {
-            return Ok(returns);
+            return Ok(Value::Dict(returns));
         }
         subscribe_duration(INTERVAL).block();
     }

@@ -229,9 +229,7 @@ impl HostDescriptor for Guest {
     async fn create_directory_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<()> {
         let places = [(same(&fd), path.clone())];
         let done: FsResult<()> = async {
-            self.somewhere(&fd)?;
-            self.would_write(&fd, &path).await?;
-            let entry = self.entry(fd, path, true).await?;
+            let entry = self.changed_entry(fd, path, true).await?;
             let (fd, path) = (entry.fd(), entry.path.clone());
             let made = self.new_name(&fd)?;
             let done = HostDescriptor::create_directory_at(&mut self.filesystem(), fd, path).await;
@@ -245,9 +243,7 @@ impl HostDescriptor for Guest {
     async fn symlink_at(&mut self, fd: Resource<Descriptor>, target: String, path: String) -> FsResult<()> {
         let places = [(same(&fd), path.clone())];
         let done: FsResult<()> = async {
-            self.somewhere(&fd)?;
-            self.would_write(&fd, &path).await?;
-            let entry = self.entry(fd, path, true).await?;
+            let entry = self.changed_entry(fd, path, true).await?;
             let (fd, path) = (entry.fd(), entry.path.clone());
             let made = self.new_name(&fd)?;
             let done = HostDescriptor::symlink_at(&mut self.filesystem(), fd, target, path).await;
@@ -261,9 +257,7 @@ impl HostDescriptor for Guest {
     async fn unlink_file_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<()> {
         let places = [(same(&fd), path.clone())];
         let done: FsResult<()> = async {
-            self.somewhere(&fd)?;
-            self.would_write(&fd, &path).await?;
-            let entry = self.entry(fd, path, false).await?;
+            let entry = self.changed_entry(fd, path, false).await?;
             let (fd, path) = (entry.fd(), entry.path.clone());
             let done = HostDescriptor::unlink_file_at(&mut self.filesystem(), fd, path).await;
             self.leave(entry)?;
@@ -276,9 +270,7 @@ impl HostDescriptor for Guest {
     async fn remove_directory_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<()> {
         let places = [(same(&fd), path.clone())];
         let done: FsResult<()> = async {
-            self.somewhere(&fd)?;
-            self.would_write(&fd, &path).await?;
-            let entry = self.entry(fd, path, false).await?;
+            let entry = self.changed_entry(fd, path, false).await?;
             let (fd, path) = (entry.fd(), entry.path.clone());
             let done = HostDescriptor::remove_directory_at(&mut self.filesystem(), fd, path).await;
             self.leave(entry)?;

@@ -53,6 +53,13 @@ impl Guest {
         Ok(Entry { fd: self.table.push(Descriptor::Dir(of))?, path, own: true })
     }
 
+    /// As [`Guest::entry`], for the only entry of an operation: after the checks that it is somewhere and that this is no dry run.
+    pub(super) async fn changed_entry(&mut self, fd: Resource<Descriptor>, path: String, new: bool) -> FsResult<Entry> {
+        self.somewhere(&fd)?;
+        self.would_write(&fd, &path).await?;
+        self.entry(fd, path, new).await
+    }
+
     pub(super) async fn two_entries(
         &mut self,
         from: (Resource<Descriptor>, String),
