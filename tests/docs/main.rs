@@ -9,7 +9,7 @@ use brine_kit::programs::program;
 use brine_protocol::config::yaml;
 use brine_protocol::value::ValueExt;
 use brine_sandbox::Settings;
-use brine_tests::fits;
+use brine_tests::{compiled, fits};
 
 fn document() -> String {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/sandbox.md");
@@ -66,6 +66,7 @@ fn what_is_shown_is_what_comes() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().display();
     std::fs::write(dir.path().join("minion"), format!("id: example\nroot_dir: {path}\nlog_level: error\n")).unwrap();
+    compiled::lay_out(&dir.path().join(compiled::COMPILED));
     let conf = dir.path().to_str().unwrap();
     for example in examples("console") {
         let (command, expect) = example.split_once('\n').unwrap();

@@ -13,7 +13,7 @@ use brine_minion::minion::{Local, sandbox_with};
 use brine_protocol::ids::Jid;
 use brine_protocol::value::Value;
 use brine_sandbox::{JobContext, JobOutcome, Sandbox};
-use brine_tests::fits;
+use brine_tests::{compiled, fits};
 use tokio::sync::{Mutex, MutexGuard};
 
 /// The id of the minion that modules attack.
@@ -115,6 +115,7 @@ impl Rig {
         // Executors may run as another user, who must reach the granted directories.
         set_mode(dir.path(), 0o755);
         let path = dir.path().canonicalize().unwrap();
+        compiled::lay_out(&path.join(compiled::COMPILED));
         let local = prepare(&path, sandbox).await.unwrap_or_else(|error| panic!("{error}"));
         let mut rig = Self {
             local,

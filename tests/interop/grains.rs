@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use brine_kit::process::run;
+use brine_tests::compiled;
 use brine_tests::salt::{Kind, line};
 use serde_json::{Map, Value};
 
@@ -29,6 +30,7 @@ fn grains(kind: Kind) -> Map<String, Value> {
     let dir = folder.path().display().to_string();
     let config = format!("id: here\nroot_dir: {dir}\nlog_file: {dir}/log\nuser: root\n");
     std::fs::write(folder.path().join("minion"), config).expect("our own folder");
+    compiled::lay_out(&folder.path().join(compiled::COMPILED));
     let args = ["-c", &dir, "--local", "--out=json", "grains.items"];
     let output = run(&kind.program("salt-call"), &args).exits(0).json();
     output["local"].as_object().cloned().unwrap_or_else(|| panic!("no grains: {output}"))

@@ -15,7 +15,7 @@ use crate::start;
 
 #[test]
 fn from_nothing_to_hello_world() {
-    let (master, _minion) = start("code_document", "{}");
+    let (master, _minion) = start("{}");
     let work = tempfile::tempdir().unwrap();
     // `salt` as on the master's host, with its configuration in the default place.
     let bin = work.path().join("bin");

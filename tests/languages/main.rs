@@ -15,33 +15,48 @@ mod templates;
 mod trouble;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use brine_kit::files::set_mode;
+use brine_tests::compiled::COMPILED;
 use brine_tests::salt::{Kind, Master, Minion};
 
 /// The compiler of a development build is several times slower than the shipped one, and other tests run beside this
 /// one. The default of 60 s of CPU time may be too little here for an interpreter.
 const COMPILE: &str = "compile: {cpu: 600s, wall: 900s}";
 
-/// Starts a master and a minion that keeps its compiled code between runs of the tests.
-fn start(kept: &str, modules: &str) -> (Master, Minion) {
+/// Compiled code that no test used for this long is not kept.
+const UNUSED: Duration = Duration::from_hours(14 * 24);
+
+/// Starts a master and a minion that has the compiled code of earlier tests.
+fn start(modules: &str) -> (Master, Minion) {
     let master = Master::start("");
     let config = format!("sandbox:\n  {COMPILE}\n  limits: {{wall: 15m}}\n  modules: {modules}");
     let mut minion = Minion::prepare(Kind::Brine, "web1", master.ret_port, &config);
-    copy_code(&build::folder().join(kept), &minion.path("cache/sandbox"));
+    copy_code(&code(), &minion.path(COMPILED));
     master.accept(&mut minion);
     (master, minion)
 }
 
-/// Keeps the compiled code for the next run.
-fn keep(kept: &str, minion: &Minion) {
-    copy_code(&minion.path("cache/sandbox"), &build::folder().join(kept));
+/// Returns the folder of compiled code.
+fn code() -> PathBuf {
+    build::folder().join("code")
 }
 
-/// Copies compiled code to a folder, replacing its content, with the modes that the minion requires.
+/// Keeps the compiled code for the next test.
+fn keep(minion: &Minion) {
+    copy_code(&minion.path(COMPILED), &code());
+    for entry in fs::read_dir(code()).unwrap().flatten() {
+        let modified = entry.metadata().and_then(|file| file.modified()).unwrap();
+        if modified.elapsed().is_ok_and(|age| age > UNUSED) {
+            fs::remove_file(entry.path()).unwrap();
+        }
+    }
+}
+
+/// Copies compiled code to a folder, beside what is there, with the modes that the minion requires.
 fn copy_code(from: &Path, to: &Path) {
-    let _ = fs::remove_dir_all(to);
     fs::create_dir_all(to).unwrap();
     set_mode(to, 0o700);
     for entry in fs::read_dir(from).into_iter().flatten().flatten() {

@@ -33,12 +33,12 @@ fn a_recorded_call_is_the_same_in_four_languages() {
         true => format!("{name}: {{disks: true, record: on}}"),
         false => format!("{name}: {{record: on}}"),
     });
-    let (master, minion) = start("code_recordings", &format!("{{{}}}", entries.join(", ")));
+    let (master, minion) = start(&format!("{{{}}}", entries.join(", ")));
     for (name, component) in &components {
         master.serve(&format!("_modules/{name}.wasm"), component);
     }
     master.salt(&["-t", "900", "web1", "saltutil.sync_modules"]).exits(0);
-    keep("code_recordings", &minion);
+    keep(&minion);
 
     let tests = tempfile::tempdir().unwrap();
     let path = |name: &str| tests.path().join(name);

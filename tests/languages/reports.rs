@@ -34,13 +34,13 @@ fn four_languages_say_the_same() {
         [rust, python, js, c]
     });
     let grants: Vec<String> = LANGUAGES.iter().map(|(_, module)| format!("{module}: {{disks: true}}")).collect();
-    let (master, minion) = start("code_reports", &format!("{{{}}}", grants.join(", ")));
+    let (master, minion) = start(&format!("{{{}}}", grants.join(", ")));
     for ((_, module), component) in LANGUAGES.iter().zip(&components) {
         master.serve(&format!("_modules/{module}.wasm"), component);
     }
     // The minion's sync at its start may fetch some of them first.
     master.salt(&["-t", "900", "web1", "saltutil.sync_modules"]).exits(0);
-    keep("code_reports", &minion);
+    keep(&minion);
     let modules = master.json("web1", &["sys.list_modules"]);
     assert!(LANGUAGES.iter().all(|(_, module)| modules.as_array().unwrap().contains(&json!(module))), "{modules}");
 

@@ -13,11 +13,11 @@ fn errors_that_nothing_catches_are_told_and_what_is_printed_is_logged() {
         let js = built("tests/languages/trouble_js", "trouble_js");
         [python.join().unwrap(), js]
     });
-    let (master, minion) = start("code_trouble", "{}");
+    let (master, minion) = start("{}");
     master.serve("_modules/trouble_py.wasm", &python);
     master.serve("_modules/trouble_js.wasm", &js);
     master.salt(&["-t", "900", "web1", "saltutil.sync_modules"]).exits(0);
-    keep("code_trouble", &minion);
+    keep(&minion);
 
     for (module, raised, logged) in [
         ("trouble_py", "KeyError: 'a key' (module.py, line 10)", "File \"module.py\", line 10, in make"),

@@ -10,6 +10,7 @@ mod web;
 
 use brine_kit::ThrowawayRoot;
 use brine_kit::programs::program;
+use brine_tests::compiled;
 use brine_tests::salt::{line, python};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -31,13 +32,17 @@ impl Side {
     fn new(brine: bool, web: &Web) -> Option<Self> {
         let folder = tempfile::tempdir().expect("a folder");
         let settings = format!(
-            "id: m\nroot_dir: /var/lib/applied\nfile_client: local\nlog_level: error\nfile_roots: {{base: [{}]}}\n\
+            "id: m\nroot_dir: /var/lib/applied\ncachedir: {0}/cache\nfile_client: local\nlog_level: error\n\
+             file_roots: {{base: [{0}]}}\n\
              sandbox: {{profiles: [states], modules: {{file: {{{web}}}, archive: {{{web}}}, \
              file.states.managed: {{limits: {{wall: 10s}}}}}}}}\n",
             folder.path().display(),
             web = format!("network: [\"127.0.0.1:{}\"]", web.port),
         );
         std::fs::write(folder.path().join("minion"), settings).expect("our own folder");
+        if brine {
+            compiled::lay_out(&folder.path().join(compiled::COMPILED));
+        }
         let root = ThrowawayRoot::new(&[folder.path(), Self::salt_call(brine).parent().expect("a folder")])?;
         Some(Self { brine, root, folder })
     }
