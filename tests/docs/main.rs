@@ -66,7 +66,7 @@ fn what_is_shown_is_what_comes() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().display();
     std::fs::write(dir.path().join("minion"), format!("id: example\nroot_dir: {path}\nlog_level: error\n")).unwrap();
-    compiled::lay_out(&dir.path().join(compiled::COMPILED));
+    compiled::lay_out(&dir.path().join("var/cache/salt/minion/sandbox"));
     let conf = dir.path().to_str().unwrap();
     for example in examples("console") {
         let (command, expect) = example.split_once('\n').unwrap();

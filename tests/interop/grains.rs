@@ -28,7 +28,7 @@ const BY_PROGRAMS: [&str; 5] = ["gpus", "num_gpus", "ip_gw", "ip4_gw", "ip6_gw"]
 fn grains(kind: Kind) -> Map<String, Value> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let dir = folder.path().display().to_string();
-    let config = format!("id: here\nroot_dir: {dir}\nlog_file: {dir}/log\nuser: root\n");
+    let config = format!("id: here\nroot_dir: {dir}\ncachedir: {dir}/cache\nlog_file: {dir}/log\nuser: root\n");
     std::fs::write(folder.path().join("minion"), config).expect("our own folder");
     compiled::lay_out(&folder.path().join(compiled::COMPILED));
     let args = ["-c", &dir, "--local", "--out=json", "grains.items"];
