@@ -114,7 +114,7 @@ impl FileCache {
         Ok(cached)
     }
 
-    /// Puts verified contents into the cache, in order. No file is synced: after a loss of power a file is verified again before it is used.
+    /// Puts verified contents into the cache, in order. No file is synced: after a loss of power each is verified again before its use.
     async fn write_group(&self, contents: Vec<(SafePath, Vec<u8>)>, saltenv: &Saltenv) -> Result<Vec<File>, FileError> {
         if contents.is_empty() {
             return Ok(Vec::new());
