@@ -5,6 +5,7 @@
 //! (`openat2` with `RESOLVE_BENEATH`), and the opened file is then examined, hashed and served. So no symlink leads out
 //! of a root, not even one that changes in between (CVE-2020-11652, CVE-2024-22231, CVE-2024-22232).
 
+mod also;
 mod hash;
 mod hash_type;
 mod listing;
@@ -14,6 +15,7 @@ mod root;
 mod tree;
 mod whole;
 
+pub use also::{ALSO, MAX_ALSO, MAX_ALSO_BYTES};
 pub use hash_type::HashType;
 pub use listing::{Ignore, Lister, Listing};
 pub use modules::ServedModule;

@@ -103,8 +103,14 @@ impl FileTree {
         meant.filter(|(_, env)| env.lister.forget()).map(|(name, _)| name.as_str().to_owned()).collect()
     }
 
-    /// Answers a request. A missing file has Salt's empty answer.
+    /// Answers a request. A missing file has Salt's empty answer. A request may name further files (`also.rs`).
     pub fn answer(&self, what: FileRequest, load: &Value) -> Value {
+        let answer = self.answer_one(what, load);
+        self.answer_also(what, load, answer)
+    }
+
+    /// Answers a request about one file, or about none.
+    pub(crate) fn answer_one(&self, what: FileRequest, load: &Value) -> Value {
         match what {
             FileRequest::Envs => Value::Array(self.envs.keys().map(Value::from).collect()),
             FileRequest::List => self.names(load, |listing| Box::new(listing.files.iter())),
@@ -138,7 +144,7 @@ impl FileTree {
         self.envs.get(&Saltenv::try_from(name).ok()?)
     }
 
-    fn find(&self, load: &Value) -> Option<Found> {
+    pub(crate) fn find(&self, load: &Value) -> Option<Found> {
         let (path, env) = split_path(load.get_text("path")?)?;
         if self.ignore.matches(path.as_str()) {
             return None;

@@ -174,6 +174,93 @@ fn hashes_follow_changes() {
     assert_eq!(none, Value::Array(vec!["".into(), Value::Nil]));
 }
 
+/// Each further file of a request is answered as if it were asked for alone: nothing can be had that a single request refuses.
+#[test]
+fn further_files_are_answered_as_single_ones() {
+    let f = fixture();
+    std::fs::write(f.dir.path().join("one/x.swp"), "").unwrap();
+    let paths = [
+        "a.txt",
+        "c",
+        "sub/b",
+        "inside",
+        "none",
+        "outside",
+        "absolute",
+        "magic/etc/passwd",
+        "../secret",
+        "/etc/passwd",
+        "x.swp",
+        "",
+        "sub",
+        "out_and_in",
+        "sub/loop/../../secret",
+        "c?saltenv=none",
+        "salt://c",
+        "a.txt\0",
+    ];
+    let further: Vec<Value> = paths.iter().map(|path| Value::from(*path)).collect();
+    let all = |what| ask(&f, what, &[("path", "c".into()), ("loc", 0.into()), ("also", Value::Array(further.clone()))]);
+    let alone = |what, path: &Value| ask(&f, what, &[("path", path.clone()), ("loc", 0.into())]);
+    let served = all(FileRequest::Serve);
+    assert_eq!(served.get_bytes("data"), Some(&b"c"[..]));
+    let hashes = all(FileRequest::HashAndStat);
+    let hashes = hashes.list().unwrap()[2].list().unwrap();
+    for ((path, content), hash) in further.iter().zip(served.get_list("also").unwrap()).zip(hashes) {
+        assert_eq!(*content, alone(FileRequest::Serve, path), "{path}");
+        assert_eq!(*hash, alone(FileRequest::HashAndStat, path), "{path}");
+    }
+    let had = served.get_list("also").unwrap().iter().filter(|one| !one.get_bytes("data").unwrap().is_empty()).count();
+    assert_eq!(had, 5, "a.txt, c, sub/b, inside, salt://c");
+    // Another environment holds for all.
+    let other = ask(
+        &f,
+        FileRequest::Serve,
+        &[("path", "c".into()), ("loc", 0.into()), ("saltenv", "dev".into()), ("also", Value::Array(further.clone()))],
+    );
+    assert!(other.get_list("also").unwrap().iter().all(|one| one.get_bytes("data") == Some(b"")));
+    // The field changes no other request, and only a list counts.
+    assert_eq!(all(FileRequest::Hash), alone(FileRequest::Hash, &"c".into()));
+    for odd in [Value::Nil, Value::from("a.txt"), map([("a", "b")])] {
+        let load = [("path", Value::from("c")), ("loc", 0.into()), ("also", odd)];
+        assert_eq!(ask(&f, FileRequest::Serve, &load), alone(FileRequest::Serve, &"c".into()));
+    }
+}
+
+#[test]
+fn further_files_are_bounded_in_count_and_bytes() {
+    let f = fixture();
+    let count = |what, paths: Vec<&str>| {
+        let further = Value::Array(paths.into_iter().map(Value::from).collect());
+        ask(&f, what, &[("path", "c".into()), ("loc", 0.into()), ("also", further)])
+    };
+    let many = count(FileRequest::Serve, vec!["c"; 1000]);
+    assert_eq!(many.get_list("also").unwrap().len(), 255);
+    let many = count(FileRequest::HashAndStat, vec!["c"; 1000]);
+    assert_eq!(many.list().unwrap()[2].list().unwrap().len(), 255);
+    // A file that is too large is left to a request of its own; so is what would make all of them too large.
+    let half = vec![b'x'; 600 << 10];
+    std::fs::write(f.dir.path().join("one/half"), &half).unwrap();
+    std::fs::write(f.dir.path().join("one/large"), [&half[..], &half[..]].concat()).unwrap();
+    let mut whole = opts(&f.dir);
+    whole.tree.buffer_size = 4 << 20;
+    let f = Fixture {
+        inner: Arc::into_inner(FileServer::new(&whole, f.dir.path()).unwrap().inner.into_inner()).unwrap(),
+        ..f
+    };
+    let further = Value::Array(["large", "half", "half", "c"].map(Value::from).to_vec());
+    let answer = ask(&f, FileRequest::Serve, &[("path", "c".into()), ("loc", 0.into()), ("also", further)]);
+    let sizes: Vec<_> =
+        answer.get_list("also").unwrap().iter().map(|one| one.get_bytes("data").map(<[u8]>::len)).collect();
+    assert_eq!(sizes, [None, Some(600 << 10), None, Some(1)]);
+    let file = std::fs::File::create(f.dir.path().join("one/sparse")).unwrap();
+    file.set_len(65 << 20).unwrap();
+    let further = Value::Array(["sparse", "c"].map(Value::from).to_vec());
+    let answer = ask(&f, FileRequest::HashAndStat, &[("path", "c".into()), ("also", further)]);
+    let hashes = answer.list().unwrap()[2].list().unwrap();
+    assert!(hashes[0] == Value::Nil && hashes[1].list().unwrap()[0].truthy());
+}
+
 #[test]
 fn hashes_that_nobody_asks_for_are_forgotten() {
     let f = fixture();

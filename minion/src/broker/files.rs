@@ -13,8 +13,8 @@ use brine_sandbox::{Caller, FilesOp, HostError, ListKind};
 use tokio::sync::Semaphore;
 
 use super::{MinionBroker, Perform};
-use crate::filecache::FileCache;
-use crate::fileclient::{FileClient, FileError, FileListing};
+use crate::filecache::{Cached, FileCache};
+use crate::fileclient::{FileClient, FileError, FileListing, StatedHash};
 
 /// Upper bound on requests to the master at once, for all jobs. Each takes one of the channel's connections.
 const AT_ONCE: usize = 2;
@@ -26,6 +26,10 @@ const MAX_PUSH: usize = 1 << 20;
 const MAX_READING: usize = 64;
 /// Time after which a job's next read gets the present version of the file.
 const READING_FOR: Duration = Duration::from_secs(120);
+/// Time for which a job's questions about a file are answered by what the master stated when the job cached it with others.
+const STATED_FOR: Duration = Duration::from_secs(10);
+/// Upper bound on such statements, for all jobs. Without one, the master is asked again.
+const MAX_STATED: usize = 4096;
 
 impl Perform<FilesOp> for MinionBroker {
     async fn perform(&self, caller: &Caller, op: FilesOp) -> Result<Value, HostError> {
@@ -38,6 +42,7 @@ pub(super) struct Files {
     cache: FileCache,
     turns: Semaphore,
     reading: Mutex<HashMap<(String, Saltenv, SafePath), Reading>>,
+    stated: Mutex<HashMap<(String, Saltenv, SafePath), (StatedHash, Instant)>>,
 }
 
 /// The file that a job read last. The job reads the rest from the same content, even if the file changes on the master.
@@ -49,7 +54,12 @@ struct Reading {
 impl Files {
     /// Caches the files of `client` below `cachedir`.
     pub(super) fn new(client: FileClient, cachedir: &Path) -> Self {
-        Self { cache: FileCache::new(client, cachedir), turns: Semaphore::new(AT_ONCE), reading: Mutex::default() }
+        Self {
+            cache: FileCache::new(client, cachedir),
+            turns: Semaphore::new(AT_ONCE),
+            reading: Mutex::default(),
+            stated: Mutex::default(),
+        }
     }
 
     pub(super) async fn answer(&self, caller: &Caller, op: FilesOp) -> Result<Value, HostError> {
@@ -76,7 +86,11 @@ impl Files {
                 Ok(list(envs))
             }
             FilesOp::Hash { path, saltenv } => {
-                let stated = self.turn(cache.client().request_hash_and_size(&safe(&path)?, &env(&saltenv)?)).await?;
+                let key = (caller.job.jid.clone(), env(&saltenv)?, safe(&path)?);
+                let stated = match self.stated_for(&key) {
+                    Some(stated) => Some(stated),
+                    None => self.turn(cache.client().request_hash_and_size(&key.2, &key.1)).await?,
+                };
                 Ok(stated.map_or(Value::Nil, |stated| {
                     map([
                         ("hash_type", Value::from(stated.kind)),
@@ -92,14 +106,33 @@ impl Files {
             FilesOp::Read { path, saltenv, offset, length } => {
                 let key = (caller.job.jid.clone(), env(&saltenv)?, safe(&path)?);
                 let length = usize::try_from(length.min(MAX_READ)).unwrap_or(0);
-                let Some(file) = self.open(cache, key, offset).await? else { return Ok(Value::Nil) };
+                let Some(file) = self.open(key, offset).await? else { return Ok(Value::Nil) };
                 let read = tokio::task::spawn_blocking(move || read(&file, offset, length));
                 let read = read.await.map_err(|_| HostError::Failed("the minion failed".to_owned()))?;
                 read.map(Value::Binary).map_err(|e| HostError::Failed(format!("{path} cannot be read: {e}")))
             }
             FilesOp::Cache { path, saltenv } => {
-                let cached = cache.get(&safe(&path)?, &env(&saltenv)?).await.map_err(|e| failed(&e))?;
+                let cached = self.cached(&(caller.job.jid.clone(), env(&saltenv)?, safe(&path)?)).await?;
                 Ok(cached.map_or(Value::Nil, |cached| Value::from(cached.path.to_string_lossy().into_owned())))
+            }
+            FilesOp::CacheAll { paths, saltenv } => {
+                let saltenv = env(&saltenv)?;
+                let paths = paths.iter().map(|path| safe(path)).collect::<Result<Vec<_>, _>>()?;
+                let all = cache.get_all(&paths, &saltenv).await.map_err(|e| failed(&e))?;
+                let mut names = Vec::with_capacity(all.len());
+                let mut stated = self.stated();
+                stated.retain(|_, (_, at)| at.elapsed() < STATED_FOR);
+                for (path, cached) in paths.into_iter().zip(all) {
+                    let Some((place, said)) = cached else {
+                        names.push(Value::Nil);
+                        continue;
+                    };
+                    if stated.len() < MAX_STATED {
+                        stated.insert((caller.job.jid.clone(), saltenv.clone(), path), (said, Instant::now()));
+                    }
+                    names.push(Value::from(place.to_string_lossy().into_owned()));
+                }
+                Ok(Value::Array(names))
             }
             FilesOp::Push { path, offset, data, size } => {
                 let path = pushed(&path)?;
@@ -121,6 +154,25 @@ impl Files {
         Ok(cached.map(|cached| cached.file))
     }
 
+    /// The file for a job, in the version that the job cached with others if it did.
+    async fn cached(&self, key: &(String, Saltenv, SafePath)) -> Result<Option<Cached>, HostError> {
+        let (_, saltenv, path) = key;
+        let cached = match self.stated_for(key) {
+            Some(stated) => self.cache.get_stated(path, saltenv, stated).await,
+            None => self.cache.get(path, saltenv).await,
+        };
+        cached.map_err(|e| failed(&e))
+    }
+
+    /// What the master stated of the file when the job cached it with others.
+    fn stated_for(&self, key: &(String, Saltenv, SafePath)) -> Option<StatedHash> {
+        self.stated().get(key).filter(|(_, at)| at.elapsed() < STATED_FOR).map(|(stated, _)| stated.clone())
+    }
+
+    fn stated(&self) -> MutexGuard<'_, HashMap<(String, Saltenv, SafePath), (StatedHash, Instant)>> {
+        self.stated.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Runs one request after waiting for a free connection.
     async fn turn<T>(&self, request: impl Future<Output = Result<T, FileError>>) -> Result<T, HostError> {
         let _turn = self.turns.acquire().await.map_err(|_| HostError::Failed("the minion is ending".to_owned()))?;
@@ -129,12 +181,7 @@ impl Files {
 
     /// Opens the file for a job. A read at offset 0 gets the present version on the master; later reads continue in the
     /// version of that first read.
-    async fn open(
-        &self,
-        cache: &FileCache,
-        key: (String, Saltenv, SafePath),
-        offset: u64,
-    ) -> Result<Option<Arc<File>>, HostError> {
+    async fn open(&self, key: (String, Saltenv, SafePath), offset: u64) -> Result<Option<Arc<File>>, HostError> {
         if offset > 0 {
             let mut reading = self.reading();
             if let Some(known) = reading.get_mut(&key).filter(|known| known.at.elapsed() < READING_FOR) {
@@ -142,7 +189,7 @@ impl Files {
                 return Ok(Some(Arc::clone(&known.file)));
             }
         }
-        let Some(cached) = cache.get(&key.2, &key.1).await.map_err(|e| failed(&e))? else { return Ok(None) };
+        let Some(cached) = self.cached(&key).await? else { return Ok(None) };
         let mut reading = self.reading();
         reading.retain(|_, known| known.at.elapsed() < READING_FOR);
         if reading.len() >= MAX_READING

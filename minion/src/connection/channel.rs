@@ -21,8 +21,8 @@ use crate::pki::Pki;
 
 /// Connections to 4506 at once. REQ is lock-step, so this also bounds the requests under way: eight for returns, four for modules, the
 /// pillar, an event, and the requests of jobs, which their own code bounds (eight for files, two for events and the mine). So jobs do not
-/// delay their own returns.
-const MAX_CONNECTIONS: usize = 25;
+/// delay their own returns. Four more ask for many files at once.
+const MAX_CONNECTIONS: usize = 29;
 
 /// Connections kept open between many requests. Opening a connection costs more than a request.
 const MAX_IDLE: usize = 10;

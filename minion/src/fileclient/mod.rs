@@ -1,15 +1,19 @@
 //! The master's file server (PROTOCOL §6.1, §6.5, §6.6): list, hash, fetch, push. Every answer has a bound, and each fetched file is
 //! compared with the hash that the master announced. Without a master, the host's own files take its place.
 
+mod batch;
 mod error;
 mod hash;
 mod own;
 mod pieces;
 mod transfer_rate;
 
+use std::sync::Arc;
+
 use brine_protocol::ids::{SafePath, Saltenv};
 use brine_protocol::value::{Value, ValueExt, map};
 
+pub(crate) use batch::{MAX_TOGETHER, MAX_TOGETHER_BYTES, SMALL_FILE};
 pub use error::FileError;
 pub use hash::{FileHash, StatedHash};
 
@@ -17,6 +21,7 @@ use crate::connection::Masters;
 use hash::Hasher;
 pub(crate) use own::OwnFiles;
 use pieces::Pieces;
+use tokio::sync::Semaphore;
 use transfer_rate::TransferRate;
 
 /// Upper bound on the names in one listing: more than a tree of modules has.
@@ -84,6 +89,8 @@ impl Sink for Vec<u8> {
 pub struct FileClient {
     server: Server,
     max_file: u64,
+    /// Turns of the requests about many files.
+    side_by_side: Arc<Semaphore>,
 }
 
 /// Who is asked.
@@ -103,12 +110,16 @@ impl FileClient {
 
     /// A client of the preferred master's file server. Files are at most `max_file` bytes.
     pub fn of_masters(masters: &Masters, max_file: u64) -> Self {
-        Self { server: Server::Master(masters.clone()), max_file }
+        Self::new(Server::Master(masters.clone()), max_file)
     }
 
     /// A client of this host's own files.
     pub(crate) fn of_host(files: OwnFiles, max_file: u64) -> Self {
-        Self { server: Server::Own(files), max_file }
+        Self::new(Server::Own(files), max_file)
+    }
+
+    fn new(server: Server, max_file: u64) -> Self {
+        Self { server, max_file, side_by_side: Arc::new(Semaphore::new(batch::SIDE_BY_SIDE)) }
     }
 
     /// Asks for anything but the piece of a file.
@@ -221,12 +232,7 @@ impl FileClient {
         path: &SafePath,
         saltenv: &Saltenv,
     ) -> Result<Option<StatedHash>, FileError> {
-        let answer = self.request(file_load("_file_hash_and_stat", path, saltenv)).await?;
-        let Value::Array(parts) = answer else { return Err(FileError::Malformed("_file_hash_and_stat")) };
-        let Some(hash) = parts.first().filter(|hash| hash.truthy()) else { return Ok(None) };
-        let stated = |place: usize| parts.get(1).and_then(|stat| stat.list()?.get(place)?.as_u64());
-        let mode = stated(STAT_MODE).and_then(|mode| u32::try_from(mode & 0o7777).ok());
-        StatedHash::parse(hash, stated(STAT_SIZE), mode).map(Some)
+        stated_hash(&self.request(file_load("_file_hash_and_stat", path, saltenv)).await?)
     }
 
     /// Fetches a file with this hash.
@@ -294,6 +300,15 @@ impl FileClient {
             _ => Err(FileError::Malformed("_file_recv")),
         }
     }
+}
+
+/// Reads the answer to `_file_hash_and_stat`; none if there is no such file.
+fn stated_hash(answer: &Value) -> Result<Option<StatedHash>, FileError> {
+    let Value::Array(parts) = answer else { return Err(FileError::Malformed("_file_hash_and_stat")) };
+    let Some(hash) = parts.first().filter(|hash| hash.truthy()) else { return Ok(None) };
+    let stated = |place: usize| parts.get(1).and_then(|stat| stat.list()?.get(place)?.as_u64());
+    let mode = stated(STAT_MODE).and_then(|mode| u32::try_from(mode & 0o7777).ok());
+    StatedHash::parse(hash, stated(STAT_SIZE), mode).map(Some)
 }
 
 fn file_load(cmd: &str, path: &SafePath, saltenv: &Saltenv) -> Value {

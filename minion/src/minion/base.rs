@@ -4,9 +4,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use brine_sandbox::{Broker, Sandbox};
+use futures_util::FutureExt as _;
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
 
 use super::error::MinionError;
-use super::sandbox::{MakeSandbox, sandbox_settings};
+use super::sandbox::{ComingBroker, MakeSandbox, sandbox_settings};
 use crate::beacons::Beacons;
 use crate::broker::{MinionBroker, Sources};
 use crate::config::MinionOpts;
@@ -56,6 +59,12 @@ impl Base {
         let settings = sandbox_settings(&opts)?;
         let folder = |path: PathBuf| move |source| MinionError::Folder { path, source };
         make_private(&opts.cachedir).map_err(folder(opts.cachedir.clone()))?;
+        // Standard modules are compiled while a new minion makes its key.
+        let slots = opts.jobs.running_max.unwrap_or(settings.max_running).clamp(1, MAX_SLOTS);
+        let (give_broker, broker_given) = oneshot::channel();
+        let coming: ComingBroker = async { broker_given.await.ok() }.boxed().shared();
+        let mut making = JoinSet::new();
+        making.spawn(make_sandbox(coming, slots + CONTROL_SLOTS));
         let proc_dir = opts.cachedir.join("proc");
         let procs = ProcDir::open(&proc_dir).map_err(folder(proc_dir))?;
         let runs_dir = opts.cachedir.join("states");
@@ -106,9 +115,10 @@ impl Base {
             masters: masters.clone(),
             files,
         });
-        let slots = opts.jobs.running_max.unwrap_or(settings.max_running).clamp(1, MAX_SLOTS);
         let answers: Arc<dyn Broker> = broker.clone();
-        let (sandbox, functions) = make_sandbox(answers, slots + CONTROL_SLOTS).await?;
+        let _ = give_broker.send(answers);
+        let made = making.join_next().await.expect("it was started above");
+        let (sandbox, functions) = made.unwrap_or_else(|ended| std::panic::resume_unwind(ended.into_panic()))?;
         modules.attach(&sandbox);
         refresh.attach(&sandbox);
         let events = Events::new(Arc::clone(&opts), masters.clone(), Arc::clone(&grains));

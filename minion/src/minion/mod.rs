@@ -11,5 +11,5 @@ pub(crate) use base::Base;
 pub use control::MinionControl;
 pub use error::MinionError;
 pub use local::Local;
-pub use sandbox::{MakeSandbox, package_sandbox, sandbox_settings, sandbox_with};
+pub use sandbox::{ComingBroker, MakeSandbox, package_sandbox, sandbox_settings, sandbox_with};
 pub use serve::Minion;

@@ -3,16 +3,19 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use brine_sandbox::{Broker, Sandbox, SandboxConfig, Settings};
-use futures_util::future::BoxFuture;
+use brine_sandbox::{Broker, Restarts, Sandbox, SandboxConfig, Settings};
+use futures_util::future::{BoxFuture, Shared};
 
 use super::error::MinionError;
 use crate::config::{MinionOpts, Package};
 use crate::jobs::Functions;
 
+/// The broker of modules, which is there when the minion's other parts are; none if the start failed meanwhile.
+pub type ComingBroker = Shared<BoxFuture<'static, Option<Arc<dyn Broker>>>>;
+
 /// Makes the sandbox, with what runs the functions of jobs in it, given the broker of its modules and the number of jobs at once.
 pub type MakeSandbox = Box<
-    dyn FnOnce(Arc<dyn Broker>, usize) -> BoxFuture<'static, Result<(Arc<Sandbox>, Arc<dyn Functions>), MinionError>>
+    dyn FnOnce(ComingBroker, usize) -> BoxFuture<'static, Result<(Arc<Sandbox>, Arc<dyn Functions>), MinionError>>
         + Send,
 >;
 
@@ -58,7 +61,8 @@ pub fn sandbox_with(
                 recordings_dir,
                 settings: Settings { max_running: jobs, ..settings },
             };
-            let sandbox = Sandbox::start(config, broker).await.map_err(|e| MinionError::Sandbox(e.to_string()))?;
+            let sandbox = Sandbox::start_before(config, broker, Restarts::default()).await;
+            let sandbox = sandbox.map_err(|e| MinionError::Sandbox(e.to_string()))?;
             let functions: Arc<dyn Functions> = sandbox.clone();
             Ok((sandbox, functions))
         })

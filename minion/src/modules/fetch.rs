@@ -11,7 +11,7 @@ use super::{FOLDER, Modules, SUFFIX};
 use crate::fileclient::{FileClient, FileError, FileHash, Sink};
 
 /// The signature beside a module, made with minisign.
-const SIGNATURE_SUFFIX: &str = ".wasm.minisig";
+pub(super) const SIGNATURE_SUFFIX: &str = ".wasm.minisig";
 /// Interruptions in a row without a new byte. Each lasts as long as a request waits for a master that is away.
 const TRIES: u32 = 3;
 /// Interruptions of one fetch. The next fetch continues from the part that is kept.
@@ -127,7 +127,7 @@ async fn fetch_whole(
 }
 
 /// Whether the installed module has this hash and this signature.
-fn is_installed(sandbox: &Sandbox, name: &ModuleName, hash: &FileHash, signed: Option<&FileHash>) -> bool {
+pub(super) fn is_installed(sandbox: &Sandbox, name: &ModuleName, hash: &FileHash, signed: Option<&FileHash>) -> bool {
     let same = sandbox.describe(name.as_str()).is_some_and(|have| hash.is_sha256(have.sha256.bytes()));
     same && match (signed, sandbox.signature(name.as_str())) {
         (None, None) => true,
@@ -148,7 +148,7 @@ fn is_held(sandbox: &Sandbox, name: &ModuleName, hash: &FileHash, signed: Option
 }
 
 /// The path of a module or its signature on the file server.
-fn module_path(name: &ModuleName, suffix: &str) -> Result<SafePath, String> {
+pub(super) fn module_path(name: &ModuleName, suffix: &str) -> Result<SafePath, String> {
     format!("{FOLDER}/{name}{suffix}").parse().map_err(|e| format!("{e}"))
 }
 

@@ -1,6 +1,6 @@
 //! A sync: fetches the modules that the master has in its environments and removes those that it no longer has.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -9,8 +9,9 @@ use brine_protocol::ids::{SafePath, Saltenv};
 use brine_sandbox::{Installed, ModuleName, Removed, Sandbox};
 use tracing::{info, warn};
 
+use super::fetch::{SIGNATURE_SUFFIX, is_installed, module_path};
 use super::{FOLDER, Modules, SUFFIX, TOO_MANY};
-use crate::fileclient::FileClient;
+use crate::fileclient::{FileClient, FileHash};
 
 /// Upper bound on the modules of one environment: more than Salt has.
 const MAX_MODULES: usize = 2048;
@@ -48,7 +49,8 @@ impl Modules {
         let (mut changed, mut refused) = (Vec::new(), Vec::new());
         // A held module was fetched and waits for the owner. A module that could not be fetched makes the sync fail.
         let mut failed = false;
-        for (name, saltenv) in &wanted {
+        let unchanged = find_unchanged(client, &sandbox, &wanted).await;
+        for (name, saltenv) in wanted.iter().filter(|(name, _)| !unchanged.contains(*name)) {
             if began.elapsed() > MAX_TIME {
                 failed = true;
                 refused.push(format!(
@@ -133,6 +135,34 @@ struct Listed<'a> {
     wanted: BTreeMap<ModuleName, &'a Saltenv>,
     /// The environments without a module.
     empty: Vec<&'a Saltenv>,
+}
+
+/// The modules whose installed version the master has: what their hashes say, asked for together. Where they cannot be had so, each fetch
+/// asks by itself, and tells what is wrong.
+async fn find_unchanged(
+    client: &FileClient,
+    sandbox: &Sandbox,
+    wanted: &BTreeMap<ModuleName, &Saltenv>,
+) -> BTreeSet<ModuleName> {
+    let mut unchanged = BTreeSet::new();
+    let saltenvs: BTreeSet<&Saltenv> = wanted.values().copied().collect();
+    for saltenv in saltenvs {
+        let names: Vec<&ModuleName> =
+            wanted.iter().filter(|(_, from)| **from == saltenv).map(|(name, _)| name).collect();
+        let paths = names.iter().flat_map(|name| [module_path(name, SUFFIX), module_path(name, SIGNATURE_SUFFIX)]);
+        let Ok(paths) = paths.collect::<Result<Vec<SafePath>, _>>() else { continue };
+        let Ok(stated) = client.request_hashes_and_sizes(&paths, saltenv).await else { continue };
+        for (name, pair) in names.into_iter().zip(stated.chunks_exact(2)) {
+            let hashes: Result<Vec<Option<FileHash>>, _> =
+                pair.iter().map(|stated| stated.clone().map(FileHash::try_from).transpose()).collect();
+            if let Ok([Some(module), signature]) = hashes.as_deref()
+                && is_installed(sandbox, name, module, signature.as_ref())
+            {
+                unchanged.insert(name.clone());
+            }
+        }
+    }
+    unchanged
 }
 
 async fn list_modules<'a>(client: &FileClient, saltenvs: &'a [Saltenv]) -> Result<Listed<'a>, String> {

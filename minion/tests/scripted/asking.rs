@@ -36,6 +36,16 @@ async fn cache(minion: &Running, path: &str) -> Result<Value, String> {
     ask(minion, HostOp::Files(FilesOp::Cache { path: path.into(), saltenv: "base".into() })).await
 }
 
+async fn cache_all(minion: &Running, paths: &[&str]) -> Result<Value, String> {
+    let paths = paths.iter().map(ToString::to_string).collect();
+    ask(minion, HostOp::Files(FilesOp::CacheAll { paths, saltenv: "base".into() })).await
+}
+
+/// The number of requests with this command.
+fn requests(seen: &[Seen], wanted: &str) -> usize {
+    seen.iter().filter(|seen| matches!(seen, Seen::Request { cmd, .. } if cmd == wanted)).count()
+}
+
 fn served(master: &mut Master) -> Vec<u64> {
     let loc = |seen: Seen| match seen {
         Seen::Request { cmd, load } if cmd == "_serve_file" => load.get_u64("loc"),
@@ -76,6 +86,67 @@ async fn files_are_read_in_pieces_and_fetched_once() {
     let op = FilesOp::Read { path: "a/large".into(), saltenv: "base".into(), offset: 4, length: 3 };
     let other = minion.functions.ask("20261120134740245009", Grants::default(), HostOp::Files(op)).await;
     assert_eq!((other, served(&mut master)), (Ok(Value::Binary(b"and".to_vec())), vec![]));
+    minion.end().await.unwrap();
+}
+
+/// A master that answers about several files at once is asked twice for all, another one as often as before. The same files are there.
+#[tokio::test(flavor = "multi_thread")]
+async fn many_files_are_cached_together_or_side_by_side() {
+    for together in [true, false] {
+        let (dir, mut master, minion) = quiet().await;
+        master.script().together = together;
+        let names: Vec<String> = (0..40).map(|n| format!("a/{}/{n}", n % 3)).collect();
+        for name in &names {
+            master.put_file(name, name.as_bytes());
+        }
+        // Of several pieces, and too large to come with others.
+        let large = b"large".repeat(20_000);
+        master.put_file("a/large", &large);
+        master.script().chunk = 50_000;
+        let mut paths: Vec<&str> = names.iter().map(String::as_str).collect();
+        paths.extend(["a/none", "a/large"]);
+        let place = |path: &str| dir.path().join("cache/files/base").join(path);
+        let cached = cache_all(&minion, &paths).await.unwrap();
+        let wanted = |path: &&str| if *path == "a/none" { Value::Nil } else { text(place(path).to_str().unwrap()) };
+        assert_eq!(cached, Value::Array(paths.iter().map(wanted).collect()));
+        for name in &names {
+            assert_eq!(std::fs::read(place(name)).unwrap(), name.as_bytes());
+            assert_eq!(mode(&place(name)), 0o600);
+        }
+        assert_eq!(std::fs::read(place("a/large")).unwrap(), large);
+        let seen = master.drain();
+        let asked = (requests(&seen, "_file_hash_and_stat"), requests(&seen, "_serve_file"));
+        assert_eq!(asked, if together { (1, 3) } else { (42, 42) });
+        // The job's next questions about them need no request; those of another job do.
+        let op = || FilesOp::Hash { path: "a/0/0".into(), saltenv: "base".into() };
+        ask(&minion, HostOp::Files(op())).await.unwrap();
+        assert_eq!(read(&minion, "a/1/1", 0, 640).await, Ok(Value::Binary(b"a/1/1".to_vec())));
+        assert_eq!(requests(&master.drain(), "_file_hash_and_stat"), 0);
+        minion.functions.ask("20261120134740245009", Grants::default(), HostOp::Files(op())).await.unwrap();
+        assert_eq!(requests(&master.drain(), "_file_hash_and_stat"), 1);
+        // What is there already is not fetched again.
+        cache_all(&minion, &paths).await.unwrap();
+        assert_eq!(served(&mut master), Vec::<u64>::new());
+        minion.end().await.unwrap();
+    }
+}
+
+/// Whatever a master sends together, a file has its hash or is not there.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_comes_with_others_is_verified_too() {
+    let (dir, master, minion) = quiet().await;
+    master.script().together = true;
+    master.put_file("a/good", b"good");
+    let file = |said: &str, hash_type| File { content: b"x".to_vec(), said: Some(said.to_owned()), hash_type };
+    for (said, hash_type, why) in
+        [("0".repeat(64), "sha256", "has another hash"), ("00".into(), "md5", "proves nothing")]
+    {
+        master.script().files.insert("a/false".into(), file(&said, hash_type));
+        let error = cache_all(&minion, &["a/good", "a/false"]).await.unwrap_err();
+        assert!(error.contains(why), "{error}");
+        assert!(!dir.path().join("cache/files/base/a/false").exists());
+    }
+    assert_eq!(std::fs::read_dir(dir.path().join("cache/files.part")).unwrap().count(), 0);
     minion.end().await.unwrap();
 }
 

@@ -80,6 +80,8 @@ pub struct Script {
     pub no_content: Option<String>,
     /// The time after each reply: a slow link.
     pub pause: Duration,
+    /// Whether it answers about several files at once, as a Brine master.
+    pub together: bool,
     /// The reply to requests for lists of files; none for the actual list.
     pub list: Option<Value>,
     pub pillar: Value,
@@ -115,6 +117,7 @@ impl Master {
             chunk: 1000,
             no_content: None,
             pause: Duration::ZERO,
+            together: false,
             list: None,
             pillar: map([("role", "test")]),
             refuses: false,
@@ -402,7 +405,17 @@ impl Desk {
         {
             return Some(reply);
         }
-        let file = || script.files.get(request.load.get_text("path").unwrap_or_default());
+        let file_at = |path: Option<&Value>| script.files.get(path.and_then(ValueExt::text).unwrap_or_default());
+        let file = || file_at(request.load.get("path"));
+        let stated = |path: Option<&Value>| {
+            file_at(path).map_or(Value::Array(vec![Value::from(""), Value::Nil]), |file| {
+                let said = file.said.clone().unwrap_or_else(|| hex::encode(Sha256::digest(&file.content)));
+                let stat = [0o100_644, 1, 2, 1, 0, 0, file.content.len(), 0, 0, 0].map(|n| Value::from(n as u64));
+                let hash = map([("hash_type", file.hash_type), ("hsum", &said)]);
+                Value::Array(vec![hash, Value::Array(stat.to_vec())])
+            })
+        };
+        let also = request.load.get_list("also").filter(|_| script.together);
         let value = match request.cmd.as_str() {
             "_pillar" => return Some(seal_pillar_reply(&script.pillar, request, minion, &self.key).unwrap()),
             "_return" => match script.on_return {
@@ -417,12 +430,13 @@ impl Desk {
             "_file_envs" => Value::Array(vec![Value::from("dev"), Value::from("base"), Value::from("../up")]),
             "_symlink_list" => map([("link", "a"), ("../link", "x")]),
             "_file_list_emptydirs" => Value::Array(vec![Value::from("empty"), Value::from("/etc")]),
-            "_file_hash_and_stat" => file().map_or(Value::Array(vec![Value::from(""), Value::Nil]), |file| {
-                let said = file.said.clone().unwrap_or_else(|| hex::encode(Sha256::digest(&file.content)));
-                let stat = [0o100_644, 1, 2, 1, 0, 0, file.content.len(), 0, 0, 0].map(|n| Value::from(n as u64));
-                let hash = map([("hash_type", file.hash_type), ("hsum", &said)]);
-                Value::Array(vec![hash, Value::Array(stat.to_vec())])
-            }),
+            "_file_hash_and_stat" => {
+                let mut answer = stated(request.load.get("path"));
+                if let (Some(also), Value::Array(parts)) = (also, &mut answer) {
+                    parts.push(Value::Array(also.iter().map(|path| stated(Some(path))).collect()));
+                }
+                answer
+            }
             "_file_list" if script.no_list => return None,
             "_file_list" | "_dir_list" if request.load.get_text("saltenv") != Some("base") => Value::Array(vec![]),
             "_file_list" if script.list.is_some() => script.list.clone().unwrap(),
@@ -442,17 +456,21 @@ impl Desk {
             "_serve_file" if script.no_content.as_deref() == request.load.get_text("path") => return None,
             "_serve_file" => {
                 let loc = usize::try_from(request.load.get_u64("loc").unwrap()).unwrap();
-                file().map_or_else(
-                    || map([("data", Value::from("")), ("dest", Value::from(""))]),
-                    |file| {
-                        let rest = &file.content[loc.min(file.content.len())..];
-                        let chunk = &rest[..rest.len().min(script.chunk)];
-                        map([
-                            ("data", Value::Binary(chunk.to_vec())),
-                            ("dest", request.load.get("path").unwrap().clone()),
-                        ])
-                    },
-                )
+                let serve = |path: &Value, loc: usize| {
+                    file_at(Some(path)).map_or_else(
+                        || map([("data", Value::from("")), ("dest", Value::from(""))]),
+                        |file| {
+                            let rest = &file.content[loc.min(file.content.len())..];
+                            let chunk = &rest[..rest.len().min(script.chunk)];
+                            map([("data", Value::Binary(chunk.to_vec())), ("dest", path.clone())])
+                        },
+                    )
+                };
+                let mut answer = serve(request.load.get("path").unwrap(), loc);
+                if let Some(also) = also {
+                    answer.insert("also", Value::Array(also.iter().map(|path| serve(path, 0)).collect()));
+                }
+                answer
             }
             _ => empty_map(),
         };

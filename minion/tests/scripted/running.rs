@@ -93,7 +93,8 @@ pub fn scripted(opts: &MinionOpts) -> (MakeSandbox, oneshot::Receiver<Made>) {
     let make_sandbox = sandbox_with(package, opts, None).unwrap();
     let make: MakeSandbox = Box::new(move |broker, jobs| {
         Box::pin(async move {
-            let (sandbox, _) = make_sandbox(Arc::clone(&broker), jobs).await?;
+            let (sandbox, _) = make_sandbox(broker.clone(), jobs).await?;
+            let broker = broker.await.expect("the sandbox has it");
             let scripted = Scripted::new(broker, Arc::clone(&sandbox));
             let functions: Arc<dyn Functions> = scripted.clone();
             let _ = send.send(Made { sandbox: Arc::clone(&sandbox), functions: scripted });

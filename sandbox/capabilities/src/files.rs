@@ -30,6 +30,8 @@ pub(crate) const DECLARATION: Declaration = Declaration {
 
 /// Upper bound on the parts of a pushed file's path.
 const MAX_PARTS: usize = 128;
+/// Upper bound on the files cached in one call: what one request to the master may name.
+const MAX_CACHED: usize = 256;
 /// Upper bound on the bytes read in one call, because the guest holds them in memory too.
 const MAX_READ: u32 = 4 << 20;
 
@@ -79,6 +81,13 @@ pub enum FilesOp {
         /// The environment.
         saltenv: String,
     },
+    /// Fetches several files into the minion's cache. Returns an array: for each its path there, nil if there is no such file.
+    CacheAll {
+        /// Without `salt://`.
+        paths: Vec<String>,
+        /// The environment.
+        saltenv: String,
+    },
     /// Sends a part of a file of this host to the master (`cp.push`). Returns whether the master accepted it.
     Push {
         /// The parts of its name on the master.
@@ -116,6 +125,7 @@ impl Operation for FilesOp {
             | Self::Mode { path, saltenv }
             | Self::Read { path, saltenv, .. }
             | Self::Cache { path, saltenv } => Size::names(path.len() + saltenv.len()),
+            Self::CacheAll { paths, saltenv } => Size::names(Size::list(paths) + saltenv.len()),
             Self::Push { path, data, .. } => Size { names: Size::list(path), content: data.len(), ..Size::default() },
         }
     }
@@ -133,6 +143,15 @@ impl Operation for FilesOp {
             }
             Self::Hash { path, saltenv } | Self::Mode { path, saltenv } | Self::Cache { path, saltenv } => {
                 read(granted, path, saltenv)?;
+            }
+            Self::CacheAll { paths, saltenv } => {
+                if paths.len() > MAX_CACHED {
+                    return Err(malformed("the list of paths", &format!("has more than {MAX_CACHED}")));
+                }
+                forms::environment(saltenv)?;
+                for path in paths {
+                    read(granted, path, saltenv)?;
+                }
             }
             Self::Read { path, saltenv, length, .. } => {
                 read(granted, path, saltenv)?;

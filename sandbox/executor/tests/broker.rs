@@ -174,6 +174,15 @@ fn files() -> Vec<Case> {
         lowered: "i32 i32 i32 i32",
         own: (r#"(param "p" string) (param "e" string)"#, "(tuple (result (option string) (error string)))"),
     };
+    let cache_all = Shape {
+        declared: "",
+        ty: r#"(param "paths" (list string)) (param "saltenv" string) (result (result (list (option string)) (error string)))"#,
+        lowered: "i32 i32 i32 i32 i32",
+        own: (
+            r#"(param "p" (list string)) (param "e" string)"#,
+            "(tuple (result (list (option string)) (error string)))",
+        ),
+    };
     let push = Shape {
         declared: "",
         ty: r#"(param "path" (list string)) (param "offset" u64) (param "data" (list u8)) (param "size" u64)
@@ -238,6 +247,14 @@ fn files() -> Vec<Case> {
             HostOp::Files(FilesOp::Cache { path, saltenv }),
             json!("/var/cache/x"),
             json!([{"ok": "/var/cache/x"}]),
+        ),
+        case(
+            "files.cache-all",
+            &cache_all,
+            json!([["app/x", "none"], "base"]),
+            HostOp::Files(FilesOp::CacheAll { paths: vec!["app/x".into(), "none".into()], saltenv: "base".into() }),
+            json!(["/var/cache/x", null]),
+            json!([{"ok": ["/var/cache/x", null]}]),
         ),
         case(
             "files.mode",

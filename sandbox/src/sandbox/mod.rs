@@ -69,6 +69,9 @@ pub enum StartError {
     /// The executor does not start.
     #[error("{0}")]
     Executor(String),
+    /// The start was given up.
+    #[error("the start was given up")]
+    GivenUp,
 }
 
 /// The effect of a removal.
@@ -130,6 +133,20 @@ impl Sandbox {
         broker: Arc<dyn Broker>,
         restarts: Restarts,
     ) -> Result<Arc<Self>, StartError> {
+        Self::start_before(config, std::future::ready(Some(broker)), restarts).await
+    }
+
+    /// Like [`Sandbox::start_with`], with a broker that comes later: the folders are read, and modules compiled, before it is waited for.
+    /// Without one the start is given up.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Sandbox::start`].
+    pub async fn start_before(
+        config: SandboxConfig,
+        broker: impl Future<Output = Option<Arc<dyn Broker>>> + Send,
+        restarts: Restarts,
+    ) -> Result<Arc<Self>, StartError> {
         let folder = |path: &std::path::Path, error: std::io::Error| StartError::Folder {
             path: path.display().to_string(),
             why: error.to_string(),
@@ -152,6 +169,7 @@ impl Sandbox {
             Arc::new(Store::new(compiler, cache, config.settings.policy, config.standard_dir, config.modules_dir));
         let late =
             store.read_folders(config.standard.as_ref()).await.map_err(|error| folder(&config.cache_dir, error))?;
+        let broker = broker.await.ok_or(StartError::GivenUp)?;
         let jobs = Arc::new(Jobs::new(Bounds {
             max_running: config.settings.max_running,
             max_waiting: config.settings.max_waiting,

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use brine_kit::wait::{until, within};
 use brine_kit::wat::{number, wasm};
-use brine_sandbox::{Installed, SMALL_MODULE};
+use brine_sandbox::{Broker, Installed, SMALL_MODULE, Sandbox, StartError};
 use rmpv::Value;
 
 use crate::components::loops;
-use crate::support::{Home, call};
+use crate::support::{Home, Nesting, call};
 
 /// A module on which the compiler works until its cage ends it.
 fn large() -> Vec<u8> {
@@ -91,4 +91,28 @@ async fn a_start_does_not_wait_for_large_modules() {
     let outcome = within(waits).await.unwrap();
     assert_eq!(outcome.value, Value::from(7), "{outcome:?}");
     sandbox.shutdown().await;
+}
+
+/// What needs no broker is done before there is one: a new minion makes its key meanwhile. A start that is given up starts nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn standard_modules_are_compiled_before_the_broker_comes() {
+    let names = ["one", "two", "three", "four", "five"];
+    let home = names.iter().zip(1..).fold(Home::new(), |home, (name, n)| home.standard(name, &number(n)));
+    let home = home.standard("broken", "(component (import \"no\" (func)))");
+    let (give, given) = tokio::sync::oneshot::channel::<Arc<dyn Broker>>();
+    let coming = async { given.await.ok() };
+    let starting = tokio::spawn(Sandbox::start_before(home.config.clone(), coming, home.restarts.clone()));
+    until("all are compiled", || home.config.cache_dir.exists() && home.compiled().len() == names.len()).await;
+    assert!(!starting.is_finished());
+    assert!(give.send(Arc::new(Nesting::default())).is_ok());
+    let sandbox = within(starting).await.unwrap().unwrap();
+    for (name, n) in names.iter().zip(1..) {
+        assert_eq!(call(&sandbox, &format!("{name}.number")).await.value, Value::from(n));
+    }
+    // One that cannot be used is left out, and the others stay.
+    assert_eq!(sandbox.names(), ["five", "four", "one", "three", "two"]);
+    sandbox.shutdown().await;
+
+    let given_up = Sandbox::start_before(home.config.clone(), std::future::ready(None), home.restarts.clone());
+    assert!(matches!(within(given_up).await, Err(StartError::GivenUp)));
 }

@@ -10,6 +10,10 @@ use crate::url::{self, Source};
 const CHUNK: u32 = 256 * 1024;
 /// Upper bound on the fetches of a file whose content differs from the announced hash.
 const TRIES: u32 = 3;
+/// Files in one call of `files.cache-all`.
+const MAX_CACHED: usize = 256;
+/// Files that are fetched together and then written: few enough that the minion keeps them open meanwhile.
+const TOGETHER: usize = 48;
 /// Upper bound on the bytes of a returned file. The minion's bound on a job's return is lower.
 const MAX_TEXT: usize = 16 * 1024 * 1024;
 
@@ -80,18 +84,32 @@ fn download(source: &Source, mut digest: Digest, dest: &str) -> Result<(), Faile
     Err(Failed::There(format!("salt://{} does not have the hash that the master says, {TRIES} times", source.path)))
 }
 
+/// Fetches files into the minion's cache; returns the path of each there, none for one that the master does not have.
+pub(crate) fn cache_all(paths: &[String], saltenv: &str) -> Result<Vec<Option<String>>, String> {
+    let mut cached = Vec::with_capacity(paths.len());
+    for group in paths.chunks(MAX_CACHED) {
+        cached.extend(files::cache_all(group, saltenv)?);
+    }
+    Ok(cached)
+}
+
 /// `cp.get_dir`: returns the paths of the files.
 pub(crate) fn dir(source: &Source, dest: &str) -> Result<Vec<String>, String> {
     let dir = source.path.trim_end_matches('/');
     let prefix = path::dirname(dir);
     let place = |path: &str| url::relative(path, dir, prefix).map(|relative| format!("{dest}/{relative}"));
     let mut places = Vec::new();
-    for path in files::list(&source.saltenv, Some(dir), Kind::Files)? {
-        let Some(place) = place(&path) else { continue };
-        let source = Source { path, saltenv: source.saltenv.clone() };
-        match file(&source, &place, true)? {
-            Value::Text(place) => places.push(place),
-            other => return Err(format!("{place}: {}", other.to_text())),
+    let mut wanted = files::list(&source.saltenv, Some(dir), Kind::Files)?;
+    wanted.retain(|path| place(path).is_some());
+    for group in wanted.chunks(TOGETHER) {
+        files::cache_all(group, &source.saltenv)?;
+        for path in group {
+            let Some(place) = place(path) else { continue };
+            let source = Source { path: path.clone(), saltenv: source.saltenv.clone() };
+            match file(&source, &place, true)? {
+                Value::Text(place) => places.push(place),
+                other => return Err(format!("{place}: {}", other.to_text())),
+            }
         }
     }
     for path in files::list(&source.saltenv, Some(dir), Kind::EmptyDirs)? {

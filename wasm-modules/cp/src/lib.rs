@@ -116,17 +116,15 @@ impl Guest for Module {
                 && include_pat.as_ref().is_none_or(|pattern| fnmatch(pattern, path))
                 && !exclude_pat.as_ref().is_some_and(|pattern| fnmatch(pattern, path))
         };
-        let mut cached = Vec::new();
-        for path in files::list(&source.saltenv, None, Kind::Files)?.iter().filter(wanted) {
-            cached.extend(files::cache(path, &source.saltenv)?);
-        }
-        Ok(cached)
+        let mut paths = files::list(&source.saltenv, None, Kind::Files)?;
+        paths.retain(|path| wanted(&path));
+        Ok(fetch::cache_all(&paths, &source.saltenv)?.into_iter().flatten().collect())
     }
 
     fn cache_master(saltenv: Option<String>) -> Result<Vec<Data>, String> {
         let saltenv = environment(saltenv);
         let paths = files::list(&saltenv, None, Kind::Files)?;
-        paths.iter().map(|path| Ok(found(files::cache(path, &saltenv)?))).collect()
+        Ok(fetch::cache_all(&paths, &saltenv)?.into_iter().map(found).collect())
     }
 
     fn cache_dest(url: String, saltenv: Option<String>) -> Result<String, String> {

@@ -71,6 +71,14 @@ impl wit::Host for Guest {
         Ok(self.ask_for("files.cache", HostOp::Files(FilesOp::Cache { path, saltenv })).await?)
     }
 
+    async fn cache_all(
+        &mut self,
+        paths: Vec<String>,
+        saltenv: String,
+    ) -> wasmtime::Result<Result<Vec<Option<String>>, String>> {
+        Ok(self.ask_for("files.cache-all", HostOp::Files(FilesOp::CacheAll { paths, saltenv })).await?)
+    }
+
     async fn push(
         &mut self,
         path: Vec<String>,

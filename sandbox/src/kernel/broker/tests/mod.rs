@@ -94,6 +94,7 @@ fn one_of_each() -> Vec<HostOp> {
         HostOp::Files(FilesOp::Hash { path: "a".into(), saltenv: "base".into() }),
         read("a/b"),
         HostOp::Files(FilesOp::Cache { path: "a".into(), saltenv: "base".into() }),
+        HostOp::Files(FilesOp::CacheAll { paths: vec!["a".into()], saltenv: "base".into() }),
         HostOp::Files(FilesOp::Push { path: vec!["a".into()], offset: 0, data: data(1), size: 1 }),
         get("https://a.example/"),
         resolve("a.example"),
@@ -364,6 +365,8 @@ fn names_are_refused_with_the_line_that_grants_them() {
     check(resolve("Repo.Example."), "look up repo.example", "network: [\"repo.example:443\"]");
     let push = FilesOp::Push { path: vec!["etc".into(), "hosts".into()], offset: 0, data: data(1), size: 1 };
     check(HostOp::Files(push), "send the master a file as etc/hosts", "files: [etc/hosts]");
+    let all = FilesOp::CacheAll { paths: vec!["deploy/x".into()], saltenv: "base".into() };
+    check(HostOp::Files(all), "read salt://deploy/x", "files: [deploy/x]");
     let named = ProcessRun {
         cwd: Some("/srv/app".into()),
         env: vec![("PATH".into(), "/x".into()), ("LANG".into(), "C".into())],
@@ -489,6 +492,12 @@ fn other_arguments_have_a_form() {
         never(read(path), &format!("the path {why}"));
     }
     never(HostOp::Files(FilesOp::Cache { path: "a".into(), saltenv: "a/b".into() }), "the environment is not one name");
+    let cache_all = |paths: &[&str]| {
+        let paths = paths.iter().map(ToString::to_string).collect();
+        HostOp::Files(FilesOp::CacheAll { paths, saltenv: "base".into() })
+    };
+    never(cache_all(&["a", "../b"]), "the path has parts that are empty, . or ..");
+    never(cache_all(&["a"; 257]), "the list of paths has more than 256");
     let push = |path: &[&str], offset, size| {
         HostOp::Files(FilesOp::Push {
             path: path.iter().map(ToString::to_string).collect(),
@@ -599,6 +608,13 @@ fn lists_show_what_was_granted() {
     let array = |items: &[&str]| Value::Array(items.iter().map(|item| Value::from(*item)).collect());
     let files = array(&["deploy/x.conf", "deploy/x", "deploy/y/z.conf", "a/b/c", "b", "a"]);
     assert_eq!(shown(list(ListKind::Files), files), array(&["deploy/x.conf", "a/b/c"]));
+    // Of files that are cached together, each has to be granted.
+    let all = |paths: &[&str]| {
+        let paths = paths.iter().map(ToString::to_string).collect();
+        check(&who, HostOp::Files(FilesOp::CacheAll { paths, saltenv: "base".into() }))
+    };
+    assert!(all(&["deploy/x.conf", "a/b/c"]).is_ok());
+    assert!(all(&["deploy/x.conf", "deploy/x"]).unwrap_err().to_string().contains("may not read salt://deploy/x;"));
     let folders = array(&["deploy", "deploy/y", "a", "a/b", "b", "dep"]);
     assert_eq!(shown(list(ListKind::Dirs), folders), array(&["deploy", "a", "a/b"]));
     assert_eq!(shown(HostOp::Grains(GrainsOp::Items), array(&["x"])), array(&["x"]));

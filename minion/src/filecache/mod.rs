@@ -4,6 +4,8 @@
 //! Paths are opened one name at a time from the root, and symbolic links are never followed: a user who can place a link
 //! there could otherwise choose which file the minion overwrites.
 
+mod group;
+
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Write};
@@ -19,7 +21,7 @@ use rustix::io::Errno;
 use tokio::sync::Semaphore;
 use tracing::{debug, warn};
 
-use crate::fileclient::{FileClient, FileError, FileHash, Sink};
+use crate::fileclient::{FileClient, FileError, FileHash, Sink, StatedHash};
 
 /// Upper bound on a file. A module with the grant `files` can make the minion fetch any file that the master serves.
 pub(crate) const MAX_FILE: u64 = 512 << 20;
@@ -108,6 +110,19 @@ impl FileCache {
     /// When the file cannot be fetched or kept.
     pub(crate) async fn get(&self, path: &SafePath, saltenv: &Saltenv) -> Result<Option<Cached>, FileError> {
         let Some(stated) = self.client.request_hash_and_size(path, saltenv).await? else { return Ok(None) };
+        self.get_stated(path, saltenv, stated).await
+    }
+
+    /// As [`FileCache::get`], with what the master stated of the file.
+    ///
+    /// # Errors
+    /// When the file cannot be fetched or kept.
+    pub(crate) async fn get_stated(
+        &self,
+        path: &SafePath,
+        saltenv: &Saltenv,
+        stated: StatedHash,
+    ) -> Result<Option<Cached>, FileError> {
         let (stated_size, size) = (stated.size, stated.size.unwrap_or(0));
         let hash = FileHash::try_from(stated)?;
         if let Some(cached) = self.find_kept(path, saltenv, &hash) {
@@ -304,7 +319,12 @@ struct Part {
 impl Part {
     fn new(dir: &Path) -> io::Result<Self> {
         remove_left(dir);
-        let dir = open_private_dir(dir)?;
+        Self::new_in(&open_private_dir(dir)?)
+    }
+
+    /// As [`Part::new`], in a folder that is open already.
+    fn new_in(dir: &OwnedFd) -> io::Result<Self> {
+        let dir = dir.try_clone()?;
         let name = format!("{}-{:016x}", std::process::id(), rand::random::<u64>());
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = rustix::fs::openat(&dir, name.as_str(), flags, Mode::RUSR | Mode::WUSR)?;
@@ -316,8 +336,13 @@ impl Part {
     }
 
     /// Moves the file to its place in one step and replaces what was there.
-    fn put(mut self, root: &Path, saltenv: &Saltenv, path: &SafePath) -> io::Result<File> {
-        let mut dir = open_private_dir(root)?;
+    fn put(self, root: &Path, saltenv: &Saltenv, path: &SafePath) -> io::Result<File> {
+        self.put_in(&open_private_dir(root)?, saltenv, path)
+    }
+
+    /// As [`Part::put`], below a root that is open already.
+    fn put_in(mut self, root: &OwnedFd, saltenv: &Saltenv, path: &SafePath) -> io::Result<File> {
+        let mut dir = root.try_clone()?;
         for folder in parent_folders(saltenv, path) {
             dir = make_dir(&dir, folder)?;
         }
