@@ -27,7 +27,7 @@ RUN_ALL := $(RUN_TESTS)$(if $(NEXTEST), --profile waits --test-threads $(shell e
 
 export BRINE_PYTHON = $(VENV)/bin/python
 
-.PHONY: help setup build console browser modules venv demo test lint wasm docs engines programs test-executor test-rest interop formulas soak bench bench-scale bench-parts bench-guard settings install audit clean
+.PHONY: help setup build console browser modules venv demo test lint wasm docs engines programs test-executor test-rest interop formulas soak bench bench-scale bench-compare bench-parts bench-guard settings install audit clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1 - \2/p' $(MAKEFILE_LIST)
@@ -128,6 +128,11 @@ soak: setup ## a million malformed requests to a master: minutes, and a check of
 bench: venv ## measure Brine beside Python Salt: one table; BENCH=--quick for fewer runs
 	$(MAKE) build PROFILE=release
 	BRINE_BIN=$(TARGET)/release tools/bench.sh $(BENCH)
+
+bench-compare: ## compare two builds in one run: A=folder of programs B=folder (each with ../modules); BENCH="--only files --repeat 9"
+	@test -n "$(A)" && test -n "$(B)" || { echo "usage: make bench-compare A=FOLDER B=FOLDER" >&2; exit 2; }
+	cargo build --release --locked -p brine-tests --bin brine-bench
+	$(TARGET)/release/brine-bench --compare $(abspath $(A)) $(abspath $(B)) $(BENCH)
 
 bench-parts: setup ## measure the parts, with criterion
 	cargo bench --locked -p brine-protocol -p brine-master -p brine-zmtp -p brine-receipts

@@ -173,8 +173,10 @@ pub(crate) fn all(kind: Kind, runs: &Runs, parts: &[String]) -> Figures {
         }
     };
     let first_start = side.first_start;
-    part("memory", &mut |figures| {
+    part("starts", &mut |figures| {
         figures.insert(Key::FirstStart, Figure::one(first_start.as_secs_f64()));
+    });
+    part("memory", &mut |figures| {
         std::thread::sleep(QUIET);
         figures.insert(Key::MinionIdle, Figure::one(usage::pss(side.minion_pid())));
         figures.insert(Key::MasterIdle, Figure::one(usage::pss(side.master_pid())));

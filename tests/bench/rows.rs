@@ -173,3 +173,35 @@ pub(crate) fn rows(brine: &Figures, python: &Figures) -> Vec<Row> {
     };
     LINES.iter().filter_map(row).collect()
 }
+
+/// Returns the figures of repeated measurements as one.
+pub(crate) fn repeated(all: &[Figures]) -> Figures {
+    let keys = all.iter().flat_map(BTreeMap::keys);
+    let of = |key: &Key| {
+        let figures: Vec<Figure> = all.iter().filter_map(|figures| figures.get(key).copied()).collect();
+        (*key, Figure::repeated(&figures))
+    };
+    keys.map(of).collect()
+}
+
+/// Returns the figures as JSON, by what they measure.
+pub(crate) fn to_json(figures: &Figures) -> serde_json::Value {
+    let figure = |figure: &Figure| serde_json::json!([figure.median, figure.p99, figure.runs]);
+    let lines = LINES.iter().filter_map(|line| Some((line.1.to_owned(), figure(figures.get(&line.0)?))));
+    serde_json::Value::Object(lines.collect())
+}
+
+/// Reads the figures that [`to_json`] wrote.
+pub(crate) fn from_json(json: &serde_json::Value) -> Figures {
+    let figure = |value: &serde_json::Value| {
+        let runs = usize::try_from(value[2].as_u64()?).ok()?;
+        Some(Figure { p99: value[1].as_f64(), runs, ..Figure::one(value[0].as_f64()?) })
+    };
+    LINES.iter().filter_map(|line| Some((line.0, figure(json.get(line.1)?)?))).collect()
+}
+
+/// Returns what both have measured: what, unit, direction, and the figures.
+pub(crate) fn pairs(a: &Figures, b: &Figures) -> Vec<(&'static str, &'static str, Better, Figure, Figure)> {
+    let pair = |&(key, what, unit, better, ..): &Line| Some((what, unit, better, *a.get(&key)?, *b.get(&key)?));
+    LINES.iter().filter_map(pair).collect()
+}

@@ -10,6 +10,8 @@ pub(crate) struct Figure {
     pub(crate) p99: Option<f64>,
     /// The number of runs.
     pub(crate) runs: usize,
+    /// Half the distance of the largest from the smallest of repeated figures, in percent of their median.
+    pub(crate) spread: Option<f64>,
 }
 
 /// Minimum of runs for a 99th percentile, which would otherwise be the largest value.
@@ -18,7 +20,7 @@ const RUNS_FOR_P99: usize = 20;
 impl Figure {
     /// Returns the figure of one run.
     pub(crate) const fn one(value: f64) -> Self {
-        Self { median: value, p99: None, runs: 1 }
+        Self { median: value, p99: None, runs: 1, spread: None }
     }
 
     /// Returns the figure of many runs.
@@ -27,7 +29,25 @@ impl Figure {
         values.sort_by(f64::total_cmp);
         let at = |part: usize| values[(values.len() * part / 100).min(values.len() - 1)];
         let p99 = (values.len() >= RUNS_FOR_P99).then(|| at(99));
-        Self { median: at(50), p99, runs: values.len() }
+        Self { median: at(50), p99, runs: values.len(), spread: None }
+    }
+
+    /// Returns the figure of the same measurement made several times: medians of the medians and of the percentiles.
+    pub(crate) fn repeated(figures: &[Self]) -> Self {
+        if let [one] = figures {
+            return *one;
+        }
+        let medians = Self::of(figures.iter().map(|figure| figure.median).collect());
+        let p99s: Vec<f64> = figures.iter().filter_map(|figure| figure.p99).collect();
+        let p99 = (!p99s.is_empty()).then(|| Self::of(p99s).median);
+        let all = || figures.iter().map(|figure| figure.median);
+        let (least, most) = (all().fold(f64::INFINITY, f64::min), all().fold(f64::NEG_INFINITY, f64::max));
+        let spread = Some((most - least) / 2.0 / medians.median.abs() * 100.0).filter(|percent| percent.is_finite());
+        Self { median: medians.median, p99, runs: figures.iter().map(|figure| figure.runs).sum(), spread }
+    }
+
+    fn spread_text(figure: Option<Self>) -> String {
+        figure.and_then(|figure| figure.spread).map_or("-".into(), |percent| format!("±{percent:.0}%"))
     }
 
     /// Returns the figure of durations in milliseconds.
@@ -81,7 +101,7 @@ impl Row {
         [own, times].into_iter().flatten().reduce(|a, b| a && b)
     }
 
-    fn cells(&self) -> [String; 8] {
+    fn cells(&self) -> [String; COLUMNS] {
         let median = |figure: Option<Figure>| figure.map_or("-".into(), |figure| number(figure.median));
         let p99 = |figure: Option<Figure>| figure.and_then(|figure| figure.p99).map_or("-".into(), number);
         let ratio = self.ratio().map_or("-".into(), |ratio| format!("{}×", number(ratio)));
@@ -94,8 +114,10 @@ impl Row {
         [
             what,
             median(self.brine),
+            Figure::spread_text(self.brine),
             p99(self.brine),
             median(self.python),
+            Figure::spread_text(self.python),
             p99(self.python),
             ratio,
             self.goal_text(),
@@ -104,18 +126,47 @@ impl Row {
     }
 }
 
-const HEAD: [&str; 8] = ["", "Brine p50", "p99", "Python p50", "p99", "ratio", "goal", ""];
+const COLUMNS: usize = 10;
+const HEAD: [&str; COLUMNS] = ["", "Brine p50", "spread", "p99", "Python p50", "spread", "p99", "ratio", "goal", ""];
 
 /// Formats the table for a terminal.
 pub(crate) fn text(rows: &[Row]) -> String {
-    let cells: Vec<[String; 8]> = std::iter::once(HEAD.map(str::to_owned)).chain(rows.iter().map(Row::cells)).collect();
+    let head = HEAD.map(str::to_owned).to_vec();
+    align(&std::iter::once(head).chain(rows.iter().map(|row| row.cells().to_vec())).collect::<Vec<_>>(), 7)
+}
+
+/// Formats two builds beside each other for a terminal: what is measured, unit, direction, and the figures of both.
+pub(crate) fn comparison(rows: &[(&str, &str, Better, Figure, Figure)]) -> String {
+    let head = ["", "A p50", "spread", "B p50", "spread", "B is", ""].map(str::to_owned).to_vec();
+    let cells = rows.iter().map(|(what, unit, better, a, b)| {
+        let times = if *better == Better::Less { a.median / b.median } else { b.median / a.median };
+        // A difference within what repeating the same measurement changes says nothing.
+        let noise = (a.spread.unwrap_or(0.0) + b.spread.unwrap_or(0.0)) / 100.0;
+        let says = if (times.max(1.0 / times) - 1.0) <= noise { "within the spread" } else { "" };
+        vec![
+            format!("{what} ({unit})"),
+            number(a.median),
+            Figure::spread_text(Some(*a)),
+            number(b.median),
+            Figure::spread_text(Some(*b)),
+            if times.is_finite() { format!("{times:.2}× as good") } else { "-".into() },
+            says.into(),
+        ]
+    });
+    align(&std::iter::once(head).chain(cells).collect::<Vec<_>>(), 5)
+}
+
+/// Pads the cells of a table. The first column and those after the column number `last_number` are aligned to the left.
+fn align(cells: &[Vec<String>], last_number: usize) -> String {
+    let columns = cells.first().map_or(0, Vec::len);
     let width = |at: usize| cells.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..8).map(width).collect();
+    let widths: Vec<usize> = (0..columns).map(width).collect();
     let mut out = String::new();
-    for row in &cells {
+    for row in cells {
         for (at, (cell, width)) in row.iter().zip(&widths).enumerate() {
             let gap = " ".repeat(width - cell.chars().count());
-            let _ = if at == 0 || at > 5 { write!(out, "{cell}{gap}  ") } else { write!(out, "{gap}{cell}  ") };
+            let left = at == 0 || at > last_number;
+            let _ = if left { write!(out, "{cell}{gap}  ") } else { write!(out, "{gap}{cell}  ") };
         }
         out.truncate(out.trim_end().len());
         out.push('\n');
@@ -126,7 +177,8 @@ pub(crate) fn text(rows: &[Row]) -> String {
 /// Formats the table in Markdown.
 pub(crate) fn markdown(rows: &[Row]) -> String {
     let mut out = String::from(
-        "| | Brine p50 | p99 | Python p50 | p99 | ratio | goal | | runs |\n|---|---:|---:|---:|---:|---:|---|---|---:|\n",
+        "| | Brine p50 | spread | p99 | Python p50 | spread | p99 | ratio | goal | | runs |\n\
+         |---|---:|---:|---:|---:|---:|---:|---:|---|---|---:|\n",
     );
     for row in rows {
         let runs = |figure: Option<Figure>| figure.map_or("-".into(), |figure| figure.runs.to_string());
