@@ -83,6 +83,8 @@ pub struct Armed {
     pub missed: Option<Missed>,
     /// Each firing that was due until then has happened or is in `missed`: to be kept for the next start. None: as it was.
     pub settled: Option<Timestamp>,
+    /// Dates before `fire` that do not fire because its splay reaches beyond them.
+    pub passed_over: Option<Missed>,
 }
 
 /// What is known of an entry's last firing.
@@ -114,7 +116,7 @@ impl Entry {
         }
         if self.run_on_start {
             let missed = self.missed_since(last, now);
-            return Armed { fire: Some(Fire::Wall(now.wall)), missed, settled: Some(now.wall) };
+            return Armed { fire: Some(Fire::Wall(now.wall)), missed, settled: Some(now.wall), passed_over: None };
         }
         let graced = match (&self.trigger, last) {
             // A date that has just passed still counts, unless it has been seen.
@@ -126,7 +128,8 @@ impl Entry {
         };
         let missed = self.missed_between(last, graced, now);
         let settled = (last.is_none() || missed.is_some()).then_some(graced);
-        Armed { fire: self.wall(graced, now, random), missed, settled }
+        let (fire, passed_over) = self.wall(graced, now, random);
+        Armed { fire, missed, settled, passed_over }
     }
 
     /// The next firing after one that was due at `due`. It is known whether that one came too late to count.
@@ -154,7 +157,8 @@ impl Entry {
                 };
                 let from = due.max(graced);
                 let missed = self.missed_between(Some(due), from, now);
-                Armed { fire: self.wall(from, now, random), missed, settled: Some(from) }
+                let (fire, passed_over) = self.wall(from, now, random);
+                Armed { fire, missed, settled: Some(from), passed_over }
             }
         }
     }
@@ -174,11 +178,20 @@ impl Entry {
         Duration::from_secs(from.unsigned_abs() + random % span)
     }
 
-    /// The first time on the wall after `from`, splayed.
-    fn wall(&self, from: Timestamp, now: &Now, random: u64) -> Option<Fire> {
-        let regular = self.trigger.next(from, &now.zone);
-        let regular = regular.and_then(|at| at.saturating_add(self.splayed(random)).ok());
-        regular.into_iter().chain(self.extra_after(from, now)).min().map(Fire::Wall)
+    /// The first time on the wall after `from`, splayed, and the dates that are passed over until then.
+    fn wall(&self, from: Timestamp, now: &Now, random: u64) -> (Option<Fire>, Option<Missed>) {
+        let next = |from| self.trigger.next(from, &now.zone);
+        let regular = next(from).and_then(|at| Some((at, at.saturating_add(self.splayed(random)).ok()?)));
+        let extra = self.extra_after(from, now);
+        let is_first = |splayed: Timestamp| extra.is_none_or(|extra| splayed <= extra);
+        let (at, passed_over) = match regular {
+            Some((at, splayed)) if is_first(splayed) => {
+                (Some(splayed), count(at, |from| next(from).filter(|at| *at <= splayed)))
+            }
+            // A splayed date gives way to one of `run_explicit`, which also stands for an equal one.
+            _ => (extra, extra.and_then(|extra| count(from, |from| next(from).filter(|at| *at < extra)))),
+        };
+        (at.map(Fire::Wall), passed_over)
     }
 
     fn extra_after(&self, from: Timestamp, now: &Now) -> Option<Timestamp> {
@@ -192,7 +205,7 @@ impl Entry {
             (Some(fire), Some(extra)) if extra < fire.on_wall(now) => Some(Fire::Wall(extra)),
             (fire, _) => fire,
         };
-        Armed { fire, missed, settled: None }
+        Armed { fire, missed, settled: None, passed_over: None }
     }
 
     fn missed_since(&self, last: Seen, now: &Now) -> Option<Missed> {
@@ -205,12 +218,7 @@ impl Entry {
             let regular = self.trigger.next(from, &now.zone);
             regular.into_iter().chain(self.extra_after(from, now)).min().filter(|at| *at <= to)
         };
-        let first = next(from?)?;
-        let (mut at, mut count) = (first, 1);
-        while let Some(further) = next(at).filter(|_| count < MAX_COUNTED) {
-            (at, count) = (further, count + 1);
-        }
-        Some(Missed { first, count })
+        count(from?, next)
     }
 
     /// The dates of an interval's `run_explicit` after `from` and until now.
@@ -219,6 +227,16 @@ impl Entry {
         let passed = instants.filter(|at| *at > from && *at <= now.wall);
         passed.map(|first| Missed { first, count: 1 }).fold(None, |all, one| both(all, Some(one)))
     }
+}
+
+/// Counts the times after `from`, each found by `next` from the one before.
+fn count(from: Timestamp, next: impl Fn(Timestamp) -> Option<Timestamp>) -> Option<Missed> {
+    let first = next(from)?;
+    let (mut at, mut count) = (first, 1);
+    while let Some(further) = next(at).filter(|_| count < MAX_COUNTED) {
+        (at, count) = (further, count + 1);
+    }
+    Some(Missed { first, count })
 }
 
 fn both(one: Option<Missed>, other: Option<Missed>) -> Option<Missed> {

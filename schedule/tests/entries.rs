@@ -248,6 +248,37 @@ fn what_passed_while_nothing_ran_is_missed() {
 }
 
 #[test]
+fn dates_that_a_splay_reaches_beyond_are_known() {
+    let start = now("2026-11-24T10:30:00", "UTC", 0);
+    let hourly = |more: &[(&str, Value)]| {
+        let splay = ("splay", map([("start", 9_000), ("end", 9_000)]));
+        entry(&[&[("cron", "0 * * * *".into()), splay], more].concat())
+    };
+    // 11:00 comes at 13:30, after 12:00 and 13:00.
+    let every = hourly(&[]);
+    let armed = every.at_start(None, &start, 0);
+    let fire = armed.fire.unwrap();
+    assert_eq!(fire.on_wall(&start).to_string(), "2026-11-24T13:30:00Z");
+    let noon = now("2026-11-24T12:00:00", "UTC", 0).wall;
+    assert_eq!(armed.passed_over, Some(Missed { first: noon, count: 2 }));
+    // Between that firing and the next, 14:00 at 16:30: none is counted twice, and none left out.
+    let armed = every.after(fire, &now("2026-11-24T13:30:00", "UTC", 0), 0);
+    let three = now("2026-11-24T15:00:00", "UTC", 0).wall;
+    assert_eq!((armed.missed, armed.passed_over), (None, Some(Missed { first: three, count: 2 })));
+    // A date of `run_explicit` comes first: 11:00 and 12:00 give way.
+    let time = map([("time", "2026-11-24T12:30:00"), ("time_fmt", "%Y-%m-%dT%H:%M:%S")]);
+    let armed = hourly(&[("run_explicit", list([time]))]).at_start(None, &start, 0);
+    assert_eq!(armed.fire.unwrap().on_wall(&start).to_string(), "2026-11-24T12:30:00Z");
+    let eleven = now("2026-11-24T11:00:00", "UTC", 0).wall;
+    assert_eq!(armed.passed_over, Some(Missed { first: eleven, count: 2 }));
+    // Without a splay, or with one that is short, there are none.
+    for splay in [Value::Nil, map([("start", 0), ("end", 3_599)])] {
+        let entry = entry(&[("cron", "0 * * * *".into()), ("splay", splay)]);
+        assert_eq!(entry.at_start(None, &start, 3_599).passed_over, None);
+    }
+}
+
+#[test]
 fn gates_hold_back() {
     let range = |start: &str, end: &str| map([("start", start), ("end", end)]);
     let at = |text: &str| -> DateTime { text.parse().unwrap() };

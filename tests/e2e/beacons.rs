@@ -17,7 +17,7 @@ fn pair(config: &str, pillar: &str) -> (Master, Minion, Events) {
 /// `granted` are further lines of the owner.
 fn pair_with(granted: &str, config: &str, pillar: &str) -> (Master, Minion, Events) {
     let mut master = Master::prepare(Kind::Brine, "pillar_roots: {base: [../srv/pillar]}");
-    for name in ["watcher", "runs"] {
+    for name in ["watcher", "waiter", "runs"] {
         let module = std::fs::read(testing(name)).expect("run `make modules` first");
         master.serve(&format!("_modules/{name}.wasm"), &module);
     }
@@ -237,7 +237,7 @@ fn files_are_watched_within_what_is_granted() {
     assert_eq!((&told[0]["has_expired"], &told[0]["subject_dict"]["CN"]), (&json!(true), &json!("web.example")));
     let log = log_of(&minion);
     let refused = format!(
-        "Unable to start elsewhere beacon, inotify.beacons.beacon was stopped: watches.take was refused: module inotify may not look at {};",
+        "Unable to start elsewhere beacon, inotify.beacons.watch was stopped: watches.wait was refused: module inotify may not look at {};",
         outside.display()
     );
     assert_eq!(log.matches(&refused).count(), 1, "{log}");
@@ -249,4 +249,72 @@ fn files_are_watched_within_what_is_granted() {
     std::fs::write(watched.join("after"), "x").expect("our own folder");
     wait_looks(&events, "cert_info", 3);
     assert_eq!(events.count(&format!("salt/beacon/web1/inotify/{at}")), count);
+}
+
+/// The beacons `waiter`, of a module that waits by itself, and one that has to look as always.
+#[test]
+fn a_beacon_that_waits_by_itself_is_called_again_and_harms_itself_alone() {
+    let odd = ["sleep", "spin", "trap", "fail", "flood", "hasty", "idle", "pillar"];
+    let odd: String = odd.iter().map(|odd| format!("  {odd}: [{{beacon_module: waiter}}, {{do: {odd}}}]\n")).collect();
+    let more = "  waiter: []\n  slow: [{beacon_module: waiter}, {interval: 2}]\n  \
+                quiet: [{beacon_module: waiter}, {disable_during_state_run: true}]\n  \
+                once: [{beacon_module: waiter}, {run_once: true}]\n  watcher: [{do: count}]\n";
+    let granted = "    waiter.beacons: {pillar: [role], limits: {wall: 2s}}\n";
+    let (master, minion, events) = pair_with(granted, &format!("beacons:\n{odd}{more}"), "role: web\nsecret: x\n");
+    let began = std::time::Instant::now();
+    let watches = |data: &Value| data["watches"].as_u64().unwrap_or_default();
+    // What one call hands on, the next one gets; none of them is a look.
+    let event = events.wait("a third event", |t, data| t == tag("waiter") && watches(data) == 3);
+    assert_eq!((&event["id"], &event["most_ms"]), (&json!("web1"), &json!(20_000)));
+    // It has the grants of its line, and no others.
+    assert_eq!(events.wait_tag(&tag("pillar"))["pillar"], json!({"role": "web"}));
+    for name in ["sleep", "spin", "trap", "fail"] {
+        let event = events.wait_tag(&tag(name));
+        let keys: Vec<&String> = event.as_object().expect("a dict").keys().collect();
+        assert_eq!(keys, ["_stamp"], "{name}: {event}");
+    }
+    events.wait("an idle one's tenth call", |t, data| t == tag("idle") && watches(data) == 10);
+    // Ten calls in vain took nine pauses of a second.
+    assert!(began.elapsed() > std::time::Duration::from_secs(8), "{:?}", began.elapsed());
+    let seconds = began.elapsed().as_secs() + 2;
+    let count = |name: &str| u64::try_from(events.count(&tag(name))).expect("few");
+    // One whose calls return at once has ten a second at most, and a flood as many events as one look a second has.
+    assert!((10..=10 * seconds).contains(&count("hasty")), "{} in {seconds} s", count("hasty"));
+    assert!((500..=500 * seconds).contains(&count("flood")), "{} in {seconds} s", count("flood"));
+    // An interval holds for it too.
+    assert!((2..=seconds / 2 + 1).contains(&count("slow")), "{} in {seconds} s", count("slow"));
+    assert!(count("fail") <= 4, "failures come less often: {}", count("fail"));
+    assert_eq!(count("once"), 1);
+    // One that looks is not held up.
+    assert!(count("watcher") + 3 >= seconds - 2, "{} in {seconds} s", count("watcher"));
+    let log = log_of(&minion);
+    for line in [
+        "Unable to start sleep beacon, waiter.beacons.watch was stopped: its wall clock limit of 2 s is used up\n",
+        "Unable to start trap beacon, waiter.beacons.watch trapped: it gave up (`unreachable` was executed)",
+        "Unable to start fail beacon, it fails as told\n",
+    ] {
+        assert_eq!(log.matches(line).count(), 1, "{line}\n{log}");
+    }
+    assert!(log.contains("of beacon flood, this is left out: 100 of its 600 events"), "{log}");
+    assert!(!log.contains("it looks, and should watch"));
+    // While states run, one that is to pause tells nothing; what it saw in a call that had begun is not told either.
+    let jid = master.start_job(&["web1", "state.single", "runs.spin", "name=x"]);
+    wait_looks(&events, "waiter", 3);
+    let before = events.count(&tag("quiet"));
+    wait_looks(&events, "waiter", 6);
+    assert_eq!(events.count(&tag("quiet")), before);
+    master.json("web1", &["saltutil.kill_job", &jid]);
+    wait_looks(&events, "quiet", 1);
+    // One that is turned off or gone ends at once, also in its call; so do all with the minion.
+    master.json("web1", &["beacons.disable_beacon", "waiter"]);
+    master.json("web1", &["beacons.delete", "hasty"]);
+    let before = (events.count(&tag("waiter")), events.count(&tag("hasty")));
+    wait_looks(&events, "watcher", 3);
+    assert_eq!((events.count(&tag("waiter")), events.count(&tag("hasty"))), before);
+    master.json("web1", &["beacons.enable_beacon", "waiter"]);
+    wait_looks(&events, "waiter", 2);
+    let mut minion = minion;
+    let stopping = std::time::Instant::now();
+    minion.stop();
+    assert!(stopping.elapsed() < std::time::Duration::from_secs(10), "{:?}", stopping.elapsed());
 }

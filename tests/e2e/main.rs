@@ -21,6 +21,7 @@ mod facts;
 mod failures;
 mod file_states;
 mod job_store;
+mod journald;
 mod keys;
 mod masterless;
 mod minion_returners;

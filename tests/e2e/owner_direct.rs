@@ -119,3 +119,25 @@ fn a_socket_before_any_address_is_granted() {
         all.as_array().into_iter().flatten().find(|one| one["what"] == "connect to an address, before one was granted");
     assert!(one.is_some_and(|one| one["line"].is_null()), "{all}");
 }
+
+/// A module that resolves links looks at each directory on the way. What it wants is the file, and so is what its owner is told.
+#[test]
+fn a_path_is_asked_for_by_its_whole_name() {
+    let minion = Minion::prepare(Kind::Brine, "web1", 1, "sandbox: {modules: {cp: {filesystem: {}}}}");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let root = folder.path().canonicalize().expect("our own folder");
+    std::fs::create_dir_all(root.join("a/b")).expect("our own folder");
+    let file = root.join("a/b/file");
+    std::fs::write(&file, "x").expect("our own folder");
+    let path = file.display().to_string();
+    for fun in ["cp.push", "cp.hash_file"] {
+        let refused = minion.salt_call(&["--local", "--out=json", fun, &path]);
+        assert!(refused.code != 0, "{fun}: {refused:?}");
+    }
+    let all = own(&minion, &["sandbox.refusals"]);
+    let wanted: Vec<&str> = all.as_array().into_iter().flatten().filter_map(|one| one["what"].as_str()).collect();
+    assert!(!wanted.is_empty() && wanted.iter().all(|what| what.ends_with(&path)), "{wanted:?}");
+    let suggested = own(&minion, &["sandbox.suggest", "module=cp"]);
+    let lines: Vec<String> = suggested.as_array().into_iter().flatten().map(ToString::to_string).collect();
+    assert!(!lines.is_empty() && lines.iter().all(|line| line.contains(&path)), "{lines:?}");
+}

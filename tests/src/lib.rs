@@ -3,12 +3,14 @@
 //! - [`salt`]: a Brine or a Python master and minion in a folder of their own
 //! - [`postgres`]: a PostgreSQL server
 //! - [`events`]: waiting for events of the master's bus
+//! - [`namespace`]: mounts that only some programs of a test see
 //! - [`small_disk`]: a disk that a test can fill
 //!
 //! Programs, daemons and waits come from `brine-kit`.
 
 pub mod compiled;
 pub mod events;
+pub mod namespace;
 pub mod postgres;
 pub mod salt;
 pub mod small_disk;

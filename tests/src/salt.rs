@@ -202,8 +202,13 @@ impl Master {
 
     /// Starts a prepared minion, accepts its key and waits for its start event.
     pub fn accept(&self, minion: &mut Minion) {
+        self.accept_with(minion, Minion::up);
+    }
+
+    /// Like [`Master::accept`], for a minion that `up` starts.
+    pub fn accept_with(&self, minion: &mut Minion, up: impl FnOnce(&mut Minion)) {
         let events = self.events();
-        minion.up();
+        up(minion);
         let id = minion.id.as_str();
         events.wait(&format!("{id} to wait for acceptance"), |tag, data| {
             tag == "salt/auth" && data["id"] == id && (data["act"] == "pend" || data["act"] == "accept")

@@ -12,6 +12,8 @@ use super::config::Beacon;
 
 /// The time of one call. Most take less than a millisecond.
 const MAX_CALL_MS: u64 = 30_000;
+/// How long a beacon is asked to wait for something to happen.
+const WAIT_MS: u64 = 20_000;
 /// Upper bound on the events of one look. A master takes 1,024 in one request.
 const MAX_EVENTS: usize = 500;
 /// Upper bound on the bytes of the events of one look. A master accepts events of a megabyte.
@@ -19,6 +21,9 @@ const MAX_BYTES: usize = 512 * 1024;
 /// Upper bound on the bytes that a beacon hands from one look to the next.
 pub(super) const MAX_STATE: usize = 64 * 1024;
 const MAX_DEPTH: usize = 32;
+
+/// The function of a beacon that waits by itself.
+const WATCH: &str = "watch";
 
 /// The beacon that looks, and what its last look handed on.
 type OfLook<'a> = (&'a str, Option<&'a [u8]>);
@@ -45,6 +50,11 @@ pub(super) fn module(sandbox: &Sandbox, name: &str) -> Result<Arc<Module>, Strin
         Some(_) => Ok(module),
         None => Err(format!("the module {name} is no beacon")),
     }
+}
+
+/// Whether a module can wait by itself for what it tells.
+pub(super) fn waits(module: &Module) -> bool {
+    function(module, WATCH).is_some()
 }
 
 fn function<'a>(module: &'a Module, name: &str) -> Option<&'a Function> {
@@ -82,7 +92,7 @@ impl Beacons {
         }
     }
 
-    /// Has a beacon look.
+    /// Has a beacon look, or `watch`: wait until it sees something.
     ///
     /// # Errors
     /// One line, when the call failed or its answer cannot be used.
@@ -90,11 +100,12 @@ impl Beacons {
         &self,
         beacon: &Beacon,
         state: Option<&[u8]>,
+        watch: bool,
         master: Option<&str>,
     ) -> Result<Seen, String> {
         let sandbox = self.sandbox().ok_or("the sandbox is ending")?;
         let module = module(&sandbox, &beacon.module)?;
-        let look = function(&module, "beacon").ok_or("it is gone")?;
+        let look = function(&module, if watch { WATCH } else { "beacon" }).ok_or("it is gone")?;
         let outcome =
             self.call(&sandbox, (&beacon.module, look), (&beacon.given, Some((&beacon.name, state))), master).await;
         match outcome.success {
@@ -148,6 +159,7 @@ impl Beacons {
                         look.and_then(|(_, state)| state).map_or(Value::Nil, |state| Value::Binary(state.to_owned()));
                     kwargs.push(("state".to_owned(), state));
                 }
+                name @ ("most_ms" | "most-ms") => kwargs.push((name.to_owned(), WAIT_MS.into())),
                 _ => {}
             }
         }

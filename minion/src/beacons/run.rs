@@ -1,4 +1,5 @@
-//! When each beacon looks. There is one timer, for the next look of all.
+//! When each beacon looks. There is one timer, for the next look of all. One that waits by itself is called again after each
+//! call.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use brine_protocol::config::settings;
 use brine_protocol::value::{Value, ValueExt};
 use brine_sandbox::Sha256Hex;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 use tracing::{debug, error, warn};
 
@@ -22,6 +23,12 @@ use crate::jobs::ProcDir;
 
 /// Looks at once. They are short; one that hangs holds up nothing else.
 const AT_ONCE: usize = 4;
+/// Beacons at once that wait by themselves; each has an instance. Further ones look as those do that cannot wait.
+const WAIT_AT_ONCE: usize = 32;
+/// The pause that follows an event of such a beacon: so it has no more events in a second than one that looks.
+const EVENT: Duration = Duration::from_millis(2);
+/// The shortest time between two calls of a beacon that waits by itself.
+const MIN_PAUSE: Duration = Duration::from_millis(100);
 /// The longest pause after looks that failed, unless the beacon's interval is longer.
 const MAX_PAUSE: Duration = Duration::from_secs(300);
 /// Functions while which a beacon with `disable_during_state_run` does not look.
@@ -42,6 +49,8 @@ struct Entry {
     beacon: Arc<Beacon>,
     due: Instant,
     looks: bool,
+    /// The call in which it waits.
+    waits: Option<AbortHandle>,
     /// What it handed on at its last look.
     state: Option<Vec<u8>>,
     /// Looks that failed, since the last one that did not.
@@ -50,8 +59,9 @@ struct Entry {
     judged: Option<(Sha256Hex, bool)>,
 }
 
-/// A beacon whose turn it is, what it handed on, and how its configuration was judged.
-type Turn = (Arc<Beacon>, Option<Vec<u8>>, Option<(Sha256Hex, bool)>);
+/// A beacon whose turn it is, what it handed on, how its configuration was judged, and whether it waits by itself.
+type Turn = (Arc<Beacon>, Option<Vec<u8>>, Option<(Sha256Hex, bool)>, bool);
+type Looks = JoinSet<(String, Arc<Beacon>, Looked)>;
 
 /// What became of a look.
 enum Looked {
@@ -62,6 +72,8 @@ enum Looked {
         judged: (Sha256Hex, bool),
         state: Option<Vec<u8>>,
         told: bool,
+        /// The number of its events, if it waited for them by itself.
+        waited: Option<usize>,
     },
 }
 
@@ -78,28 +90,42 @@ impl Runner {
         let this = Arc::new(self);
         let mut table = Table { entries: BTreeMap::new(), every, said: HashMap::new() };
         table.update(&this.beacons);
-        let mut looking: JoinSet<(String, Arc<Beacon>, Looked)> = JoinSet::new();
+        let (mut looking, mut waiting) = (Looks::new(), Looks::new());
         loop {
             let now = Instant::now();
-            for (beacon, state, judged) in table.due(now, AT_ONCE - looking.len()) {
+            let places = (AT_ONCE - looking.len(), WAIT_AT_ONCE - waiting.len());
+            for (beacon, state, judged, waits) in table.due(now, places, |beacon| this.waits(beacon)) {
                 let this = Arc::clone(&this);
                 let master = Arc::clone(&channel.signed_in().await.master);
-                looking.spawn(async move {
-                    let looked = this.look(&beacon, state, judged, &master).await;
+                let set = if waits { &mut waiting } else { &mut looking };
+                let name = beacon.name.clone();
+                let call = set.spawn(async move {
+                    let looked = this.look(&beacon, state, judged, waits, &master).await;
                     (beacon.name.clone(), beacon, looked)
                 });
+                table.calls(&name, call, waits);
             }
             let next = table.next().filter(|_| looking.len() < AT_ONCE);
-            tokio::select! {
-                Ok(()) = pillar.changed() => table.update(&this.beacons),
-                Ok(()) = own.changed() => table.update(&this.beacons),
-                Some(looked) = looking.join_next() => match looked {
-                    Ok((name, beacon, looked)) => table.looked(&name, &beacon, looked, &this.beacons),
-                    Err(e) => error!("the minion failed on a beacon: {e}"),
-                },
-                () = tokio::time::sleep_until(next.unwrap_or(now)), if next.is_some() => {}
+            let ended = tokio::select! {
+                Ok(()) = pillar.changed() => { table.update(&this.beacons); continue }
+                Ok(()) = own.changed() => { table.update(&this.beacons); continue }
+                Some(looked) = looking.join_next() => looked,
+                Some(looked) = waiting.join_next() => looked,
+                () = tokio::time::sleep_until(next.unwrap_or(now)), if next.is_some() => continue,
+            };
+            match ended {
+                Ok((name, beacon, looked)) => table.looked(&name, &beacon, looked, &this.beacons),
+                // It is gone, or has another configuration.
+                Err(e) if e.is_cancelled() => {}
+                Err(e) => error!("the minion failed on a beacon: {e}"),
             }
         }
+    }
+
+    /// Whether the module of a beacon can wait by itself.
+    fn waits(&self, beacon: &Beacon) -> bool {
+        let module = self.beacons.sandbox().and_then(|sandbox| look::module(&sandbox, &beacon.module).ok());
+        module.is_some_and(|module| look::waits(&module))
     }
 
     /// One look, and its events on their way.
@@ -108,6 +134,7 @@ impl Runner {
         beacon: &Beacon,
         state: Option<Vec<u8>>,
         judged: Option<(Sha256Hex, bool)>,
+        waits: bool,
         master: &str,
     ) -> Looked {
         let (name, beacons) = (&beacon.name, &self.beacons);
@@ -137,17 +164,21 @@ impl Runner {
         if !judged.1 {
             return Looked::Not(Some(judged));
         }
-        let (seen, failed) = match beacons.look(beacon, state.as_deref(), Some(master)).await {
+        let (seen, failed) = match beacons.look(beacon, state.as_deref(), waits, Some(master)).await {
             Ok(seen) => (seen, false),
             Err(why) => {
                 beacons.say_once(name, format!("Unable to start {name} beacon, {why}"));
                 (Seen { events: vec![beacons.failed(beacon, &why)], ..Seen::default() }, true)
             }
         };
+        // States that began while it waited: what it saw, it sees again when they have ended.
+        if waits && beacon.pauses && self.states_run().await {
+            return Looked::Not(Some(judged));
+        }
         if let Some(what) = &seen.left_out {
             beacons.say_once(name, format!("of beacon {name}, this is left out: {what}"));
         }
-        let mut told = true;
+        let (mut told, waited) = (true, waits.then_some(seen.events.len()));
         if !seen.events.is_empty()
             && let Err(why) = self.events.send_several(seen.events).await
         {
@@ -156,7 +187,7 @@ impl Runner {
         }
         match failed {
             true => Looked::Failed(Some(judged)),
-            false => Looked::Saw { judged, state: seen.state, told },
+            false => Looked::Saw { judged, state: seen.state, told, waited },
         }
     }
 
@@ -168,6 +199,15 @@ impl Runner {
             Value::Array(funs) => funs.iter().any(is_states),
             one => is_states(one),
         })
+    }
+}
+
+impl Entry {
+    /// Ends the call in which it waits. A look goes on, and nobody hears of it.
+    fn stop(&mut self) {
+        if let Some(call) = self.waits.take() {
+            call.abort();
+        }
     }
 }
 
@@ -188,17 +228,23 @@ impl Table {
         let mut said = HashMap::new();
         for beacon in configured(beacons, &mut said) {
             let every = beacon.interval;
-            let old = before.remove(&beacon.name).filter(|old| old.beacon.module == beacon.module);
+            let mut old = before.remove(&beacon.name);
+            if let Some(other) = old.take_if(|old| old.beacon.module != beacon.module) {
+                before.insert(other.beacon.name.clone(), other);
+            }
             let entry = match old {
                 Some(old) if *old.beacon == beacon => old,
-                Some(old) => {
+                Some(mut old) => {
+                    old.stop();
                     let due = if old.beacon.interval == every { old.due } else { now + every.unwrap_or_default() };
-                    Entry { beacon: Arc::new(beacon), due, looks: false, failed: 0, judged: None, state: old.state }
+                    let (beacon, state) = (Arc::new(beacon), old.state.take());
+                    Entry { beacon, due, looks: false, waits: None, failed: 0, judged: None, state }
                 }
                 // As in Salt, a beacon with an interval waits for it first.
                 None => Entry {
                     due: now + every.unwrap_or_default(),
                     looks: false,
+                    waits: None,
                     state: None,
                     failed: 0,
                     judged: None,
@@ -207,6 +253,7 @@ impl Table {
             };
             self.entries.insert(entry.beacon.name.clone(), entry);
         }
+        before.values_mut().for_each(Entry::stop);
         for (name, why) in &said {
             if self.said.get(name) != Some(why) {
                 error!("Beacon {name} is not run: {why}");
@@ -217,15 +264,30 @@ impl Table {
         beacons.forget_said(|name| self.entries.contains_key(name));
     }
 
-    /// Takes beacons whose turn it is.
-    fn due(&mut self, now: Instant, most: usize) -> Vec<Turn> {
-        let mut waiting: Vec<&mut Entry> = self.entries.values_mut().filter(|e| !e.looks && e.due <= now).collect();
-        waiting.sort_by_key(|entry| entry.due);
-        let turn = waiting.into_iter().take(most).map(|entry| {
+    /// Takes beacons whose turn it is: so many that look, and so many that wait by themselves.
+    fn due(&mut self, now: Instant, places: (usize, usize), waits: impl Fn(&Beacon) -> bool) -> Vec<Turn> {
+        let (mut look_places, mut wait_places) = places;
+        let mut due: Vec<&mut Entry> = self.entries.values_mut().filter(|e| !e.looks && e.due <= now).collect();
+        due.sort_by_key(|entry| entry.due);
+        let mut turns = Vec::new();
+        for entry in due {
+            let waits = wait_places > 0 && waits(&entry.beacon);
+            let places = if waits { &mut wait_places } else { &mut look_places };
+            if *places == 0 {
+                continue;
+            }
+            *places -= 1;
             entry.looks = true;
-            (Arc::clone(&entry.beacon), entry.state.clone(), entry.judged)
-        });
-        turn.collect()
+            turns.push((Arc::clone(&entry.beacon), entry.state.clone(), entry.judged, waits));
+        }
+        turns
+    }
+
+    /// Notes the call of one whose turn it is.
+    fn calls(&mut self, name: &str, call: AbortHandle, waits: bool) {
+        if let Some(entry) = self.entries.get_mut(name).filter(|_| waits) {
+            entry.waits = Some(call);
+        }
     }
 
     /// When the next one looks.
@@ -238,8 +300,9 @@ impl Table {
         // It may have been changed or removed meanwhile.
         let Some(entry) = self.entries.get_mut(name).filter(|entry| Arc::ptr_eq(&entry.beacon, beacon)) else { return };
         let every = beacon.interval.unwrap_or(self.every).max(Duration::from_millis(1));
-        entry.looks = false;
+        (entry.looks, entry.waits) = (false, None);
         let mut pause = every;
+        let mut again = None;
         match looked {
             Looked::Not(judged) => entry.judged = judged,
             Looked::Failed(judged) => {
@@ -247,7 +310,13 @@ impl Table {
                 entry.failed = entry.failed.saturating_add(1);
                 pause = every.saturating_mul(1 << entry.failed.min(16)).min(MAX_PAUSE.max(every));
             }
-            Looked::Saw { judged, state, told } => {
+            Looked::Saw { judged, state, told, waited } => {
+                let waited = waited.filter(|_| told && beacon.interval.is_none());
+                again = match waited.map(|count| u32::try_from(count).unwrap_or(u32::MAX)) {
+                    Some(0) if now.saturating_duration_since(entry.due) < every => None,
+                    Some(count) => Some(EVENT.saturating_mul(count).max(MIN_PAUSE)),
+                    None => None,
+                };
                 if entry.failed > 0 || entry.judged.is_none() {
                     beacons.forget_said(|other| other != name);
                 }
@@ -260,6 +329,10 @@ impl Table {
                     beacons.looked_once(name);
                 }
             }
+        }
+        if let Some(pause) = again {
+            entry.due = now + pause;
+            return;
         }
         // In step with the others, so that looks of one second share one waking.
         entry.due += pause;

@@ -41,9 +41,14 @@ impl Activity {
         self.polled.store(false, SeqCst);
     }
 
+    /// Whether the call waits now.
+    pub fn waits(&self) -> bool {
+        self.idle.load(SeqCst) && !self.polled.load(SeqCst)
+    }
+
     /// Whether the call has only waited since the previous call of this method.
     pub fn only_waits(&self) -> bool {
-        let waits = self.idle.load(SeqCst) && !self.polled.load(SeqCst);
+        let waits = self.waits();
         !self.stirred.swap(false, SeqCst) && waits
     }
 }

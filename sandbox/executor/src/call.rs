@@ -303,7 +303,7 @@ async fn drive(
 ) -> Result<End, WireError> {
     let deadline = started.checked_add(Duration::from_millis(limits.wall_ms));
     let cpu = Duration::from_millis(limits.cpu_ms);
-    let _running = host.ticker.running(deadline, &line.changed);
+    let _running = host.ticker.running(deadline, &line.changed, &line.activity);
     let waker = Waker::from(Arc::clone(&line.activity));
     let mut waits = false;
     loop {
@@ -315,6 +315,7 @@ async fn drive(
             if !std::mem::take(&mut waits) {
                 let before = thread_cpu();
                 line.activity.begin(context.waker());
+                host.ticker.stir();
                 let within = &mut Context::from_waker(&waker);
                 let polled = catch_unwind(AssertUnwindSafe(|| guest.as_mut().poll(within)));
                 line.activity.end();

@@ -1,6 +1,6 @@
-//! The clock that interrupts running guests: a thread that advances the engine's epoch while calls run, and sleeps
-//! while none run, so that an idle minion does not wake up. The thread also wakes calls at their deadlines; with timers
-//! of the runtime, each request to the host would wake another thread.
+//! The clock that interrupts running guests: a thread that advances the engine's epoch while calls compute, and sleeps
+//! while none do, so that an idle minion does not wake up, also while calls wait. The thread also wakes calls at their
+//! deadlines; with timers of the runtime, each request to the host would wake another thread.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 use wasmtime::{Engine, EngineWeak};
+
+use crate::activity::Activity;
 
 /// Time that a guest runs before others get a turn, and the largest delay in noticing a deadline.
 const TICK: Duration = Duration::from_millis(10);
@@ -20,7 +22,7 @@ const FAST_TICK: Duration = Duration::from_millis(1);
 /// turn.
 const ROUND: Duration = Duration::from_millis(40);
 
-/// Ticks without a call before the thread sleeps. Calls in quick succession do not wake it each time; and a minion whose beacons look each
+/// Ticks without a computing call before the thread sleeps. Calls in quick succession do not wake it each time; and a minion whose beacons look each
 /// second does not tick in between, since a tick costs as much as waking it.
 const LINGER: u32 = 2;
 
@@ -37,19 +39,39 @@ struct Counts {
     killed: AtomicUsize,
     /// 1 while the thread sleeps.
     asleep: AtomicUsize,
-    /// The deadlines of the running calls. There are few, so scanning them is cheaper than keeping them sorted.
-    deadlines: Mutex<Vec<(Instant, Arc<Notify>)>>,
+    /// The running calls. There are few, so scanning them is cheaper than keeping them sorted.
+    calls: Mutex<Vec<Call>>,
+}
+
+#[derive(Debug)]
+struct Call {
+    deadline: Option<Instant>,
+    changed: Arc<Notify>,
+    activity: Arc<Activity>,
 }
 
 impl Counts {
-    fn deadlines(&self) -> MutexGuard<'_, Vec<(Instant, Arc<Notify>)>> {
-        self.deadlines.lock().unwrap_or_else(PoisonError::into_inner)
+    fn calls(&self) -> MutexGuard<'_, Vec<Call>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn wake_overdue(&self, now: Instant) {
         // A call stays overdue until it has ended, so a call that missed a notification while it computed gets another
         // one.
-        self.deadlines().iter().filter(|(deadline, _)| *deadline <= now).for_each(|(_, call)| call.notify_one());
+        let calls = self.calls();
+        let overdue = calls.iter().filter(|call| call.deadline.is_some_and(|deadline| deadline <= now));
+        overdue.for_each(|call| call.changed.notify_one());
+    }
+
+    /// Whether all calls wait for something outside their instances.
+    fn all_wait(&self) -> bool {
+        self.calls().iter().all(|call| call.activity.waits())
+    }
+
+    /// The time until the first deadline.
+    fn sleep(&self, now: Instant) -> Option<Duration> {
+        let first = self.calls().iter().filter_map(|call| call.deadline).min()?;
+        Some(first.saturating_duration_since(now).max(TICK))
     }
 }
 
@@ -68,15 +90,19 @@ impl Ticker {
     /// Registers a call that runs until the result is dropped. The call is notified at most one tick after its
     /// deadline.
     #[must_use]
-    pub fn running(&self, deadline: Option<Instant>, call: &Arc<Notify>) -> Running {
-        if let Some(deadline) = deadline {
-            self.counts.deadlines().push((deadline, Arc::clone(call)));
-        }
+    pub fn running(&self, deadline: Option<Instant>, changed: &Arc<Notify>, activity: &Arc<Activity>) -> Running {
+        let call = Call { deadline, changed: Arc::clone(changed), activity: Arc::clone(activity) };
+        self.counts.calls().push(call);
         self.counts.running.fetch_add(1, Ordering::SeqCst);
+        self.stir();
+        Running { counts: Arc::clone(&self.counts), call: Arc::clone(changed) }
+    }
+
+    /// Wakes the thread: a call begins to compute, as its activity says already.
+    pub fn stir(&self) {
         if self.counts.asleep.swap(0, Ordering::SeqCst) == 1 {
             self.thread.unpark();
         }
-        Running { counts: Arc::clone(&self.counts), call: Arc::clone(call) }
     }
 
     /// Makes the clock tick fast until the result is dropped.
@@ -109,9 +135,9 @@ impl Drop for Hurry {
 impl Drop for Running {
     fn drop(&mut self) {
         self.counts.running.fetch_sub(1, Ordering::SeqCst);
-        let mut deadlines = self.counts.deadlines();
-        if let Some(index) = deadlines.iter().position(|(_, call)| Arc::ptr_eq(call, &self.call)) {
-            deadlines.swap_remove(index);
+        let mut calls = self.counts.calls();
+        if let Some(index) = calls.iter().position(|call| Arc::ptr_eq(&call.changed, &self.call)) {
+            calls.swap_remove(index);
         }
     }
 }
@@ -130,13 +156,16 @@ fn tick(engine: &EngineWeak, counts: &Counts) {
         engine.increment_epoch();
         drop(engine);
         counts.wake_overdue(Instant::now());
-        idle = if counts.running.load(Ordering::SeqCst) > 0 { 0 } else { idle + 1 };
+        idle = if counts.all_wait() { idle + 1 } else { 0 };
         if idle > LINGER {
             counts.asleep.store(1, Ordering::SeqCst);
-            // A call that arrives between the two checks is seen here. A later call finds `asleep` set and wakes this
-            // thread.
-            if counts.running.load(Ordering::SeqCst) == 0 {
-                thread::park();
+            // A call that begins to compute between the two checks is seen here. A later one finds `asleep` set and wakes
+            // this thread.
+            if counts.all_wait() {
+                match counts.sleep(Instant::now()) {
+                    Some(time) => thread::park_timeout(time),
+                    None => thread::park(),
+                }
             }
             counts.asleep.store(0, Ordering::SeqCst);
             idle = 0;
@@ -160,16 +189,45 @@ mod tests {
         let engine = brine_engine::engine().unwrap();
         let ticker = Ticker::start(&engine).unwrap();
         let (soon, late) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-        let now = Instant::now();
-        let first = ticker.running(Some(now), &soon);
-        let second = ticker.running(now.checked_add(Duration::from_secs(3_600)), &late);
-        let _unbounded = ticker.running(None, &Arc::new(Notify::new()));
+        let (now, activity) = (Instant::now(), Arc::new(Activity::default()));
+        let first = ticker.running(Some(now), &soon, &activity);
+        let second = ticker.running(now.checked_add(Duration::from_secs(3_600)), &late, &activity);
+        let unbounded = ticker.running(None, &Arc::new(Notify::new()), &activity);
         // The call is notified at each tick, because it may have missed one.
         soon.notified().await;
         soon.notified().await;
         assert!(tokio::time::timeout(Duration::ZERO, late.notified()).await.is_err());
-        assert_eq!(ticker.counts.deadlines().len(), 2);
+        assert_eq!(ticker.counts.calls().len(), 3);
+        drop(unbounded);
         drop((first, second));
-        assert!(ticker.counts.deadlines().is_empty());
+        assert!(ticker.counts.calls().is_empty());
+    }
+
+    #[tokio::test]
+    async fn it_sleeps_while_calls_wait_and_wakes_them_at_their_deadlines() {
+        let engine = brine_engine::engine().unwrap();
+        let ticker = Ticker::start(&engine).unwrap();
+        let (soon, activity) = (Arc::new(Notify::new()), Arc::new(Activity::default()));
+        activity.begin(std::task::Waker::noop());
+        activity.end();
+        let began = Instant::now();
+        let deadline = began + Duration::from_millis(400);
+        let _running = ticker.running(Some(deadline), &soon, &activity);
+        let is_asleep = || ticker.counts.asleep.load(Ordering::SeqCst) == 1;
+        while !is_asleep() {
+            assert!(began.elapsed() < Duration::from_millis(300), "it does not sleep");
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        soon.notified().await;
+        assert!(Instant::now() >= deadline);
+        // One that computes again has its turns: the thread ticks until it waits.
+        activity.begin(std::task::Waker::noop());
+        ticker.stir();
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert!(!is_asleep());
+        activity.end();
+        while !is_asleep() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
     }
 }

@@ -18,7 +18,7 @@ mod config;
 mod names;
 
 use brine_guest::beacons::{self, Reading};
-use brine_guest::host::watches::{self, Event};
+use brine_guest::host::watches::{self, Event, Watch};
 use brine_guest::{Data, Value};
 
 use config::Files;
@@ -31,17 +31,30 @@ impl exports::beacons::Guest for Module {
     }
 
     fn beacon(config: Data, state: Option<Vec<u8>>) -> Result<Reading, String> {
-        let config = beacons::merged("inotify", &config)?;
-        let files = Files::read(&config)?;
-        let last = match beacons::kept(state)? {
-            Some(Value::Int(number)) => u64::try_from(number).unwrap_or_default(),
-            _ => 0,
-        };
-        let happened = watches::take(&files.watches(), last)?;
-        let last = happened.last().map_or(last, |event| event.number);
-        let coalesces = matches!(config.get("coalesce"), Some(Value::Bool(true)));
-        Ok(Reading::keeping(told(&files, &happened, coalesces), last.into()))
+        look(&config, state, watches::take)
     }
+
+    fn watch(config: Data, state: Option<Vec<u8>>, most_ms: u32) -> Result<Reading, String> {
+        look(&config, state, |paths, last| watches::wait(paths, last, most_ms))
+    }
+}
+
+/// One look; `take` gets what happened after a number.
+fn look(
+    config: &Data,
+    state: Option<Vec<u8>>,
+    take: impl FnOnce(&[Watch], u64) -> Result<Vec<Event>, String>,
+) -> Result<Reading, String> {
+    let config = beacons::merged("inotify", config)?;
+    let files = Files::read(&config)?;
+    let last = match beacons::kept(state)? {
+        Some(Value::Int(number)) => u64::try_from(number).unwrap_or_default(),
+        _ => 0,
+    };
+    let happened = take(&files.watches(), last)?;
+    let last = happened.last().map_or(last, |event| event.number);
+    let coalesces = matches!(config.get("coalesce"), Some(Value::Bool(true)));
+    Ok(Reading::keeping(told(&files, &happened, coalesces), last.into()))
 }
 
 /// The events, without those that are excluded. `coalesces`: the same in one look is told once.

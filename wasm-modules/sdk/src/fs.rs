@@ -187,6 +187,19 @@ pub fn realpath(path: &str) -> Result<String> {
             _ => {}
         }
         let next = path::join(&real, &part);
+        if !is_granted(&next) && !leads_to_granted(&next) {
+            // No granted directory has it. Who is refused wants the whole path, and the host's owner reads what was refused.
+            let whole = rest.iter().rev().fold(next, |at, part| match part.as_str() {
+                "" | "." => at,
+                ".." => path::dirname(&at).to_owned(),
+                part => path::join(&at, part),
+            });
+            return match metadata::stat(&whole, false) {
+                Err(metadata::Error::NotGranted(text)) => Err(Error::NotGranted(text)),
+                // A file that was granted by itself.
+                _ => Ok(whole),
+            };
+        }
         let target = match metadata::stat(&next, false) {
             Ok(stat) => stat.target,
             Err(metadata::Error::NotGranted(_)) if leads_to_granted(&next) => None,
@@ -208,6 +221,11 @@ pub fn realpath(path: &str) -> Result<String> {
         }
     }
     Ok(real)
+}
+
+/// Whether a granted directory has this path.
+fn is_granted(path: &str) -> bool {
+    GRANTED.with(|roots| roots.iter().any(|root| path::below(path, &root.path).is_some()))
 }
 
 /// Whether a granted directory is below this path. The path is then a directory that exists but is not visible.

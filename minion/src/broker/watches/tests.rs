@@ -229,11 +229,11 @@ fn what_all_beacons_watch_is_bounded() {
 async fn a_set_ends_with_its_beacon() {
     let watches = Watches::new();
     let names = tokio::sync::watch::Sender::new(BTreeSet::from(["one".to_owned(), "other".to_owned()]));
-    let of = |name: &str, fun: &str| watches.of(name, fun, names.subscribe());
-    let one = of("one", "m.beacons.beacon").unwrap();
-    assert!(Arc::ptr_eq(&one, &of("one", "m.beacons.beacon").unwrap()));
-    assert!(!Arc::ptr_eq(&one, &of("one", "n.beacons.beacon").unwrap()), "another module gets none of it");
-    of("other", "m.beacons.beacon").unwrap();
+    let of = |name: &str, module: &str| watches.of(name, module, names.subscribe()).map(|(set, _)| set);
+    let one = of("one", "m").unwrap();
+    assert!(Arc::ptr_eq(&one, &of("one", "m").unwrap()));
+    assert!(!Arc::ptr_eq(&one, &of("one", "n").unwrap()), "another module gets none of it");
+    of("other", "m").unwrap();
     names.send_replace(BTreeSet::from(["other".to_owned()]));
     let gone = async {
         while lock(&watches.sets).contains_key("one") {
@@ -244,8 +244,8 @@ async fn a_set_ends_with_its_beacon() {
     assert!(lock(&watches.sets).contains_key("other"));
     for n in 1..MAX_SETS {
         names.send_modify(|names| names.extend([n.to_string()]));
-        of(&n.to_string(), "m.beacons.beacon").unwrap();
+        of(&n.to_string(), "m").unwrap();
     }
-    let more = of("more", "m.beacons.beacon").err().unwrap();
+    let more = of("more", "m").err().unwrap();
     assert!(more.to_string().contains("32 beacons watch files"));
 }

@@ -50,13 +50,14 @@ impl Table {
             // A change that leaves the times as they are leaves the next firing too.
             let kept = was.filter(|live| live.entry.is_ok() && essence(&live.raw) == essence(&raw));
             let (mut fire, mut free) = (kept.as_ref().and_then(|live| live.fire), false);
+            let mut passed_over = kept.as_ref().and_then(|live| live.passed_over);
             if let Ok(entry) = &entry
                 && (kept.is_none() || raw.get("run_explicit").is_some())
             {
                 let last = self.journal.settled(&name);
                 let armed = entry.at_start(last, now, rand::random());
                 if kept.is_none() {
-                    fire = armed.fire;
+                    (fire, passed_over) = (armed.fire, armed.passed_over);
                     free = entry.run_on_start
                         && fire.is_some_and(|fire| fire.is_due(now))
                         && (last.is_none() || !matches!(entry.trigger, Trigger::Every(_)));
@@ -66,17 +67,16 @@ impl Table {
                     }
                     let settled = armed.settled.map(|settled| Note { name: name.clone(), settled, job: None });
                     notes.extend(settled);
-                } else {
-                    fire = [fire, armed.fire.filter(|fire| matches!(fire, Fire::Wall(_)))]
-                        .into_iter()
-                        .flatten()
-                        .min_by_key(|fire| fire.on_wall(now));
+                } else if let Some(sooner) = armed.fire.filter(|fire| matches!(fire, Fire::Wall(_)))
+                    && fire.is_none_or(|fire| sooner.on_wall(now) < fire.on_wall(now))
+                {
+                    (fire, passed_over) = (Some(sooner), armed.passed_over);
                 }
             }
             self.place(&name, fire);
             let last_run = kept.and_then(|live| live.last_run);
-            let live =
-                Live { raw, globals: globals.clone(), place, entry, fire, free, running, last_run, skipped: None };
+            let globals = globals.clone();
+            let live = Live { raw, globals, place, entry, fire, passed_over, free, running, last_run, skipped: None };
             self.live.insert(name, live);
         }
         self.lost.tell();

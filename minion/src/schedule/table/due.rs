@@ -109,8 +109,11 @@ impl Table {
                 }
                 (_, None) => {}
             }
+            if let Some(missed) = live.passed_over.filter(|_| entry.enabled) {
+                self.lost.add(&name, missed, "its splay reached beyond them");
+            }
             let armed = entry.after(fire, now, rand::random());
-            live.fire = armed.fire;
+            (live.fire, live.passed_over) = (armed.fire, armed.passed_over);
             if let Some(missed) = armed.missed {
                 self.lost.add(&name, missed, "the clock went on, or the machine slept");
             }
@@ -152,9 +155,10 @@ impl Table {
             self.by_wall.clear();
             for name in waiting {
                 let Some(live) = self.live.get_mut(&name) else { continue };
-                let fire =
-                    live.entry.as_ref().ok().and_then(|entry| entry.at_start(Some(now.wall), now, rand::random()).fire);
-                live.fire = fire;
+                let armed = live.entry.as_ref().ok().map(|entry| entry.at_start(Some(now.wall), now, rand::random()));
+                live.fire = armed.and_then(|armed| armed.fire);
+                live.passed_over = armed.and_then(|armed| armed.passed_over);
+                let fire = live.fire;
                 self.place(&name, fire);
             }
         }

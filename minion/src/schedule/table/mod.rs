@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use brine_protocol::value::{Value, ValueExt, empty_map, map};
 use brine_schedule::entry::{GLOBAL, MAX_NAME};
-use brine_schedule::{Entry, Fire, Globals, Now};
+use brine_schedule::{Entry, Fire, Globals, Missed, Now};
 use jiff::Timestamp;
 use tracing::{error, warn};
 
@@ -81,6 +81,8 @@ struct Live {
     place: Place,
     entry: Result<Entry, String>,
     fire: Option<Fire>,
+    /// Dates that are lost when it fires then: said when they have passed.
+    passed_over: Option<Missed>,
     /// The firing at the start, which no gate holds back.
     free: bool,
     running: Arc<AtomicU64>,

@@ -147,6 +147,34 @@ fn what_a_crash_cut_off_is_said_unless_it_ended() {
 }
 
 #[test]
+fn dates_that_a_splay_reaches_beyond_are_said_when_they_have_passed() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = dir.path().join("journal");
+    let owners = "{wide: {function: a.b, cron: '* * * * *', splay: {start: 150, end: 150}}, \
+                  idle: {function: a.b, cron: '* * * * *', splay: {start: 150, end: 150}, enabled: false}}";
+    let mut first = table(owners, &journal);
+    first.begin(&at(0));
+    // 12:01 runs at 12:03:30.
+    for seconds in [0, 60, 120, 180, 209] {
+        assert_eq!((run(&mut first, seconds), lost(&mut first)), (Vec::<String>::new(), Vec::new()), "{seconds}");
+    }
+    let said = |first: &str| ("wide".to_owned(), 2, first.to_owned(), "its splay reached beyond them".to_owned());
+    assert_eq!((run(&mut first, 210), lost(&mut first)), (vec!["wide".to_owned()], vec![said("2026-11-24T12:02:00Z")]));
+    // 12:04 at 12:06:30; what a change of something else leaves in place is still said.
+    first.change(Change::Add(value("{other: {function: a.b, hours: 3}}")), Some("m")).unwrap();
+    assert_eq!((run(&mut first, 211), lost(&mut first)), (vec!["other".to_owned()], Vec::new()));
+    let mut changed = value(owners);
+    changed.get_mut("wide").unwrap().insert("enabled", true);
+    first.take_owners(changed).unwrap();
+    assert_eq!((run(&mut first, 212), lost(&mut first)), (Vec::new(), Vec::new()));
+    assert_eq!((run(&mut first, 390), lost(&mut first)), (vec!["wide".to_owned()], vec![said("2026-11-24T12:05:00Z")]));
+    // A start does not say them again.
+    let mut second = table(owners, &journal);
+    second.begin(&at(391));
+    assert_eq!((run(&mut second, 391), lost(&mut second)), (Vec::new(), Vec::new()));
+}
+
+#[test]
 fn what_was_missed_is_said_at_the_next_start_and_once() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("journal");

@@ -21,6 +21,8 @@ pub enum WatchesOp {
         watches: Vec<Watch>,
         /// The number of the last event that is done with.
         after: u64,
+        /// How long to wait where nothing has happened. The minion waits a minute at most.
+        wait_ms: u32,
     },
 }
 
@@ -87,7 +89,7 @@ mod tests {
             auto_add: true,
             skip: vec!["/etc/ssl".to_owned()],
         };
-        let take = |watches| WatchesOp::Take { watches, after: 0 }.check(&who, &granted);
+        let take = |watches| WatchesOp::Take { watches, after: 0, wait_ms: u32::MAX }.check(&who, &granted);
         assert!(take(vec![watch("/etc"), watch("/etc/ssh")]).is_ok());
         for path in ["/srv", "/", "/etcetera"] {
             assert!(matches!(take(vec![watch("/etc"), watch(path)]), Err(Refusal::NotGranted { .. })), "{path}");

@@ -12,6 +12,8 @@ use crate::guest::Guest;
 pub(super) const LINK: Link =
     ("brine:host/watches", |linker| wit::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest));
 
+type Taken = Result<Vec<wit::Event>, String>;
+
 #[derive(Deserialize)]
 struct Event {
     number: u64,
@@ -35,14 +37,26 @@ impl From<Event> for wit::Event {
 }
 
 impl wit::Host for Guest {
-    async fn take(
+    async fn take(&mut self, watches: Vec<wit::Watch>, after: u64) -> wasmtime::Result<Taken> {
+        self.watched("watches.take", watches, after, 0).await
+    }
+
+    async fn wait(&mut self, watches: Vec<wit::Watch>, after: u64, most_ms: u32) -> wasmtime::Result<Taken> {
+        self.watched("watches.wait", watches, after, most_ms).await
+    }
+}
+
+impl Guest {
+    async fn watched(
         &mut self,
+        what: &'static str,
         watches: Vec<wit::Watch>,
         after: u64,
-    ) -> wasmtime::Result<Result<Vec<wit::Event>, String>> {
+        wait_ms: u32,
+    ) -> wasmtime::Result<Taken> {
         let watches = watches.into_iter().map(Into::into).collect();
-        let op = HostOp::Watches(WatchesOp::Take { watches, after });
-        let taken = self.ask_for::<Vec<Event>>("watches.take", op).await?;
+        let op = HostOp::Watches(WatchesOp::Take { watches, after, wait_ms });
+        let taken = self.ask_for::<Vec<Event>>(what, op).await?;
         Ok(taken.map(|events| events.into_iter().map(Into::into).collect()))
     }
 }
