@@ -22,8 +22,8 @@ const FAST_TICK: Duration = Duration::from_millis(1);
 /// turn.
 const ROUND: Duration = Duration::from_millis(40);
 
-/// Ticks without a computing call before the thread sleeps. Calls in quick succession do not wake it each time; and a minion whose beacons look each
-/// second does not tick in between, since a tick costs as much as waking it.
+/// Ticks without a computing call before the thread sleeps. Calls in quick succession do not wake it each time; and a minion whose
+/// beacons look each second does not tick in between, since a tick costs as much as waking it.
 const LINGER: u32 = 2;
 
 /// Counts calls and wakes the thread.
