@@ -177,7 +177,7 @@ fn files() -> Vec<Case> {
     let cache_all = Shape {
         declared: "",
         ty: r#"(param "paths" (list string)) (param "saltenv" string) (result (result (list (option string)) (error string)))"#,
-        lowered: "i32 i32 i32 i32 i32",
+        lowered: "i32 i32 i32 i32",
         own: (
             r#"(param "p" (list string)) (param "e" string)"#,
             "(tuple (result (list (option string)) (error string)))",
