@@ -37,12 +37,17 @@ impl Perform<FilesOp> for MinionBroker {
     }
 }
 
+/// A job's file: its jid, the environment and the path.
+type JobFile = (String, Saltenv, SafePath);
+/// What the master stated of files, and when.
+type Stated = HashMap<JobFile, (StatedHash, Instant)>;
+
 /// The files of the master, or of this host where there is none.
 pub(super) struct Files {
     cache: FileCache,
     turns: Semaphore,
-    reading: Mutex<HashMap<(String, Saltenv, SafePath), Reading>>,
-    stated: Mutex<HashMap<(String, Saltenv, SafePath), (StatedHash, Instant)>>,
+    reading: Mutex<HashMap<JobFile, Reading>>,
+    stated: Mutex<Stated>,
 }
 
 /// The file that a job read last. The job reads the rest from the same content, even if the file changes on the master.
@@ -155,7 +160,7 @@ impl Files {
     }
 
     /// The file for a job, in the version that the job cached with others if it did.
-    async fn cached(&self, key: &(String, Saltenv, SafePath)) -> Result<Option<Cached>, HostError> {
+    async fn cached(&self, key: &JobFile) -> Result<Option<Cached>, HostError> {
         let (_, saltenv, path) = key;
         let cached = match self.stated_for(key) {
             Some(stated) => self.cache.get_stated(path, saltenv, stated).await,
@@ -165,11 +170,11 @@ impl Files {
     }
 
     /// What the master stated of the file when the job cached it with others.
-    fn stated_for(&self, key: &(String, Saltenv, SafePath)) -> Option<StatedHash> {
+    fn stated_for(&self, key: &JobFile) -> Option<StatedHash> {
         self.stated().get(key).filter(|(_, at)| at.elapsed() < STATED_FOR).map(|(stated, _)| stated.clone())
     }
 
-    fn stated(&self) -> MutexGuard<'_, HashMap<(String, Saltenv, SafePath), (StatedHash, Instant)>> {
+    fn stated(&self) -> MutexGuard<'_, Stated> {
         self.stated.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -181,7 +186,7 @@ impl Files {
 
     /// Opens the file for a job. A read at offset 0 gets the present version on the master; later reads continue in the
     /// version of that first read.
-    async fn open(&self, key: (String, Saltenv, SafePath), offset: u64) -> Result<Option<Arc<File>>, HostError> {
+    async fn open(&self, key: JobFile, offset: u64) -> Result<Option<Arc<File>>, HostError> {
         if offset > 0 {
             let mut reading = self.reading();
             if let Some(known) = reading.get_mut(&key).filter(|known| known.at.elapsed() < READING_FOR) {
@@ -201,7 +206,7 @@ impl Files {
         Ok(Some(cached.file))
     }
 
-    fn reading(&self) -> MutexGuard<'_, HashMap<(String, Saltenv, SafePath), Reading>> {
+    fn reading(&self) -> MutexGuard<'_, HashMap<JobFile, Reading>> {
         self.reading.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -111,7 +111,7 @@ async fn many_files_are_cached_together_or_side_by_side() {
         assert_eq!(cached, Value::Array(paths.iter().map(wanted).collect()));
         for name in &names {
             assert_eq!(std::fs::read(place(name)).unwrap(), name.as_bytes());
-            assert_eq!(mode(&place(name)), 0o600);
+            assert_eq!(mode(place(name)), 0o600);
         }
         assert_eq!(std::fs::read(place("a/large")).unwrap(), large);
         let seen = master.drain();
