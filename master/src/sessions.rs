@@ -1,23 +1,30 @@
-//! Session keys (§3.5), one for each accepted minion, in `cachedir/sessions/<id>`, so that sessions survive a restart
-//! of the master.
+//! Session keys (§3.5), one for each accepted minion, in `cachedir/brine_sessions/<id>`, so that sessions survive a restart of the
+//! master. The files are encrypted with a key that follows from the master's RSA key: a copy of the folder alone opens nothing.
+//!
+//! A session also says whether its minion opens sealed publications (§5.5). Only a request that the session proves changes that, so nobody
+//! on the network can make the master fall back to publications that all minions can read.
 
 use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use brine_protocol::crypticle::{AesKey, Crypticle};
 use brine_protocol::ids::MinionId;
-use brine_protocol::secret::Secret;
+use brine_protocol::sealed::Vault;
 use sha2::{Digest, Sha256};
 
 use crate::files;
 use crate::keys::MinionKey;
 use crate::replay::{Freshness, ReplayGuard};
 
-/// Largest size of a session file in bytes. The master writes 76.
+/// Largest size of a session file in bytes. The master writes 117.
 const FILE_MAX: u64 = 256;
+/// Bits of a file's flags.
+const SEALS: u8 = 1;
+const RETIRED: u8 = 2;
 
 /// Sessions made together, such as after a restart with an empty folder, must not expire together, because the whole
 /// fleet would authenticate at once. Each session expires earlier by up to this fraction of `publish_session`.
@@ -29,6 +36,10 @@ pub(crate) struct MinionSession {
     pub(crate) key: AesKey,
     pub(crate) crypticle: Crypticle,
     made: SystemTime,
+    /// The minion opens sealed publications.
+    seals: AtomicBool,
+    /// No request is accepted under it any more. Publications are still sealed with it, until the minion has another one.
+    retired: AtomicBool,
     /// From 0 to 1. Derived from the key, so the value is the same after a restart.
     earlier: f64,
     replay: Mutex<ReplayGuard>,
@@ -37,10 +48,43 @@ pub(crate) struct MinionSession {
 }
 
 impl MinionSession {
-    fn new(key: AesKey, made: SystemTime) -> Self {
+    fn new(key: AesKey, made: SystemTime, flags: u8) -> Self {
         let hash: [u8; 32] = Sha256::digest(key.text().expose().as_bytes()).into();
         let earlier = f64::from(hash[0]) / f64::from(u8::MAX);
-        Self { crypticle: Crypticle::new(&key), key, made, earlier, replay: Mutex::default(), token: Mutex::default() }
+        Self {
+            crypticle: Crypticle::new(&key),
+            key,
+            made,
+            seals: AtomicBool::new(flags & SEALS != 0),
+            retired: AtomicBool::new(flags & RETIRED != 0),
+            earlier,
+            replay: Mutex::default(),
+            token: Mutex::default(),
+        }
+    }
+
+    /// Whether it was made when this key of the minion was stored already. Otherwise the holder of a former key may know it.
+    pub(crate) fn is_of_key(&self, key_stored: SystemTime) -> bool {
+        self.made >= key_stored
+    }
+
+    /// Whether the minion opens sealed publications.
+    pub(crate) fn seals(&self) -> bool {
+        self.seals.load(Ordering::Relaxed)
+    }
+
+    /// The content of its file: nanoseconds since the epoch, flags, and the key's text.
+    fn to_bytes(&self) -> Vec<u8> {
+        let made = self.made.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |made| u64::try_from(made.as_nanos()).unwrap_or(u64::MAX));
+        let flags = if self.seals() { SEALS } else { 0 } | if self.retired.load(Ordering::Relaxed) { RETIRED } else { 0 };
+        [made.to_be_bytes().as_slice(), &[flags], self.key.text().expose().as_bytes()].concat()
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (made, rest) = bytes.split_first_chunk::<8>()?;
+        let (flags, text) = rest.split_first()?;
+        let made = SystemTime::UNIX_EPOCH.checked_add(Duration::from_nanos(u64::from_be_bytes(*made)))?;
+        Some(Self::new(AesKey::from_bytes(text).ok()?, made, *flags))
     }
 
     /// Checks that this is a token of the minion's accepted key. `verify` costs an RSA operation and is not called if
@@ -69,24 +113,39 @@ impl MinionSession {
 pub(crate) struct Sessions {
     dir: PathBuf,
     age_max: Duration,
+    vault: Vault,
     live: Mutex<HashMap<MinionId, Arc<MinionSession>>>,
 }
 
 impl Sessions {
-    pub(crate) fn open(dir: PathBuf, age_max: Duration) -> io::Result<Self> {
+    pub(crate) fn open(dir: PathBuf, age_max: Duration, vault: Vault) -> io::Result<Self> {
         files::make_dir(&dir, 0o700)?;
-        Ok(Self { dir, age_max, live: Mutex::default() })
+        Ok(Self { dir, age_max, vault, live: Mutex::default() })
     }
 
     /// Returns the session of a minion that has one. Never makes a session, because a request can name any id (§13.2).
     pub(crate) fn for_request(&self, id: &MinionId) -> Option<Arc<MinionSession>> {
+        self.known(id).filter(|session| self.is_fresh(session))
+    }
+
+    /// Divides minions into those that get a publication sealed, with their sessions, and the others. A session's age does not count here:
+    /// its minion has no other one yet.
+    pub(crate) fn divide(&self, ids: &[MinionId]) -> (Vec<(MinionId, Arc<MinionSession>)>, Vec<MinionId>) {
+        let (mut sealed, mut shared) = (Vec::new(), Vec::new());
+        for id in ids {
+            match self.known(id).filter(|session| session.seals()) {
+                Some(session) => sealed.push((id.clone(), session)),
+                None => shared.push(id.clone()),
+            }
+        }
+        (sealed, shared)
+    }
+
+    /// The session of a minion, however old, from memory or from its file.
+    fn known(&self, id: &MinionId) -> Option<Arc<MinionSession>> {
         let mut live = self.lock();
         if let Some(session) = live.get(id) {
-            if self.is_fresh(session) {
-                return Some(Arc::clone(session));
-            }
-            live.remove(id);
-            return None;
+            return Some(Arc::clone(session));
         }
         let session =
             self.read(id).inspect_err(|e| tracing::warn!("the session file of {id} is not used: {e}")).ok()??;
@@ -97,21 +156,60 @@ impl Sessions {
     /// Returns the session of a minion that has just authenticated, and makes one if there is no valid one. A session
     /// from before the key was stored (`key_stored`) is not valid: the holder of the id's former key may know it, and
     /// could read the new minion's requests.
-    pub(crate) fn for_auth(&self, id: &MinionId, key_stored: SystemTime) -> io::Result<Arc<MinionSession>> {
-        let good = |session: &Arc<MinionSession>| session.made >= key_stored;
-        if let Some(session) = self.for_request(id).filter(good) {
-            return Ok(session);
+    ///
+    /// `seals` is what the minion said without proof. It counts only until the first request of a key's first session.
+    pub(crate) fn for_auth(
+        &self,
+        id: &MinionId,
+        key_stored: SystemTime,
+        seals: bool,
+    ) -> io::Result<Arc<MinionSession>> {
+        let good = |session: &Arc<MinionSession>| session.is_of_key(key_stored) && self.is_fresh(session);
+        let before = self.known(id).filter(|session| session.is_of_key(key_stored));
+        if let Some(session) = before.as_ref().filter(|session| good(session)) {
+            return Ok(Arc::clone(session));
         }
         let mut live = self.lock();
         // Another task may have made the session meanwhile.
         if let Some(session) = live.get(id).filter(|session| good(session)) {
             return Ok(Arc::clone(session));
         }
-        let key = AesKey::generate();
-        files::write_atomic(&self.dir.join(id.as_str()), key.text().expose().as_bytes(), 0o600)?;
-        let session = Arc::new(MinionSession::new(key, SystemTime::now()));
+        let seals = before.map_or(seals, |before| before.seals());
+        let session = MinionSession::new(AesKey::generate(), SystemTime::now(), if seals { SEALS } else { 0 });
+        let session = Arc::new(session);
+        self.write(id, &session)?;
         live.insert(id.clone(), Arc::clone(&session));
         Ok(session)
+    }
+
+    /// Notes what a request that the session proves says about sealed publications.
+    pub(crate) fn note_seals(&self, id: &MinionId, session: &MinionSession, seals: bool) {
+        if session.seals.swap(seals, Ordering::Relaxed) == seals {
+            return;
+        }
+        tracing::debug!("{id} {}", if seals { "opens sealed publications" } else { "opens no sealed publications" });
+        self.rewrite(id, session);
+    }
+
+    /// Accepts no more requests under a session, so that its minion authenticates again and gets another one.
+    pub(crate) fn retire(&self, id: &MinionId, session: &MinionSession) {
+        session.retired.store(true, Ordering::Relaxed);
+        self.rewrite(id, session);
+    }
+
+    fn rewrite(&self, id: &MinionId, session: &MinionSession) {
+        // With the lock: a session that ended meanwhile must not come back.
+        let live = self.lock();
+        if live.get(id).is_some_and(|live| std::ptr::eq(&**live, session))
+            && let Err(e) = self.write(id, session)
+        {
+            tracing::warn!("the session file of {id} is not written: {e}");
+        }
+    }
+
+    fn write(&self, id: &MinionId, session: &MinionSession) -> io::Result<()> {
+        let sealed = self.vault.seal(id.as_str(), &session.to_bytes());
+        files::write_atomic(&self.dir.join(id.as_str()), &sealed, 0o600)
     }
 
     /// Ends a session, because the minion's key was removed.
@@ -148,17 +246,18 @@ impl Sessions {
     }
 
     fn read(&self, id: &MinionId) -> io::Result<Option<Arc<MinionSession>>> {
-        let Some((content, metadata)) = files::read_regular(&self.dir.join(id.as_str()), FILE_MAX)? else {
+        let Some((content, _)) = files::read_regular(&self.dir.join(id.as_str()), FILE_MAX)? else {
             return Ok(None);
         };
-        let text = Secret::new(String::from_utf8(content).map_err(io::Error::other)?);
-        let key = AesKey::from_text(text.expose().trim()).map_err(io::Error::other)?;
-        let session = MinionSession::new(key, metadata.modified()?);
-        Ok(self.is_fresh(&session).then(|| Arc::new(session)))
+        let opened = self.vault.open(id.as_str(), &content).and_then(|bytes| MinionSession::from_bytes(&bytes));
+        opened
+            .map(|session| Some(Arc::new(session)))
+            .ok_or_else(|| io::Error::other("it was made with another key of this master, or is damaged"))
     }
 
     fn is_fresh(&self, session: &MinionSession) -> bool {
-        SystemTime::now().duration_since(session.made).is_ok_and(|age| age < self.lifetime(session))
+        !session.retired.load(Ordering::Relaxed)
+            && SystemTime::now().duration_since(session.made).is_ok_and(|age| age < self.lifetime(session))
     }
 
     fn lifetime(&self, session: &MinionSession) -> Duration {
@@ -179,44 +278,48 @@ mod tests {
         MinionId::try_from(text).unwrap()
     }
 
+    fn vault() -> Vault {
+        Vault::of(&brine_protocol::keys::PrivateKey::from_pem(brine_kit::keys::PEM[0]).unwrap())
+    }
+
     const DAY: Duration = Duration::from_secs(86_400);
 
     #[test]
     fn a_session_survives_a_restart_and_ends_with_its_key() {
         let dir = tempfile::tempdir().unwrap();
-        let sessions = Sessions::open(dir.path().join("sessions"), DAY).unwrap();
+        let sessions = Sessions::open(dir.path().join("sessions"), DAY, vault()).unwrap();
         assert!(sessions.for_request(&id("a")).is_none());
         assert!(!dir.path().join("sessions/a").exists(), "a request alone leaves nothing behind");
-        let made = sessions.for_auth(&id("a"), SystemTime::UNIX_EPOCH).unwrap();
-        assert_eq!(sessions.for_auth(&id("a"), SystemTime::UNIX_EPOCH).unwrap().key, made.key);
+        let made = sessions.for_auth(&id("a"), SystemTime::UNIX_EPOCH, false).unwrap();
+        assert_eq!(sessions.for_auth(&id("a"), SystemTime::UNIX_EPOCH, false).unwrap().key, made.key);
         let mode = std::fs::metadata(dir.path().join("sessions/a")).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
-        let sessions = Sessions::open(dir.path().join("sessions"), DAY).unwrap();
+        let sessions = Sessions::open(dir.path().join("sessions"), DAY, vault()).unwrap();
         assert_eq!(sessions.for_request(&id("a")).unwrap().key, made.key);
         sessions.forget(&id("a"));
         assert!(sessions.for_request(&id("a")).is_none());
-        assert_ne!(sessions.for_auth(&id("a"), SystemTime::UNIX_EPOCH).unwrap().key, made.key);
+        assert_ne!(sessions.for_auth(&id("a"), SystemTime::UNIX_EPOCH, false).unwrap().key, made.key);
     }
 
     #[test]
     fn a_session_does_not_outlive_the_key_it_was_made_for() {
         let dir = tempfile::tempdir().unwrap();
-        let sessions = Sessions::open(dir.path().to_owned(), DAY).unwrap();
-        let before = sessions.for_auth(&id("a"), SystemTime::UNIX_EPOCH).unwrap();
+        let sessions = Sessions::open(dir.path().to_owned(), DAY, vault()).unwrap();
+        let before = sessions.for_auth(&id("a"), SystemTime::UNIX_EPOCH, false).unwrap();
         let replaced = SystemTime::now();
-        let after = sessions.for_auth(&id("a"), replaced).unwrap();
+        let after = sessions.for_auth(&id("a"), replaced, false).unwrap();
         assert_ne!(before.key, after.key);
-        assert_eq!(sessions.for_auth(&id("a"), replaced).unwrap().key, after.key);
+        assert_eq!(sessions.for_auth(&id("a"), replaced, false).unwrap().key, after.key);
         assert_eq!(sessions.for_request(&id("a")).unwrap().key, after.key);
     }
 
     #[test]
     fn sessions_that_were_made_together_do_not_end_together() {
         let dir = tempfile::tempdir().unwrap();
-        let sessions = Sessions::open(dir.path().to_owned(), DAY).unwrap();
+        let sessions = Sessions::open(dir.path().to_owned(), DAY, vault()).unwrap();
         let ids: Vec<MinionId> = (0..200).map(|n| id(&format!("m{n}"))).collect();
         let lifetime = |sessions: &Sessions, id| {
-            let session = sessions.for_auth(id, SystemTime::UNIX_EPOCH).unwrap();
+            let session = sessions.for_auth(id, SystemTime::UNIX_EPOCH, false).unwrap();
             sessions.lifetime(&session)
         };
         let lifetimes: Vec<Duration> = ids.iter().map(|id| lifetime(&sessions, id)).collect();
@@ -224,19 +327,19 @@ mod tests {
         assert!(shortest >= DAY * 7 / 8 && longest <= DAY, "{shortest:?} {longest:?}");
         assert!(longest - shortest > DAY / 16, "spread over hours: {shortest:?} {longest:?}");
         // After a restart every session has the same lifetime.
-        let again = Sessions::open(dir.path().to_owned(), DAY).unwrap();
+        let again = Sessions::open(dir.path().to_owned(), DAY, vault()).unwrap();
         assert!(ids.iter().zip(&lifetimes).all(|(id, before)| lifetime(&again, id) == *before));
     }
 
     #[test]
     fn sessions_of_minions_that_are_gone_go() {
         let dir = tempfile::tempdir().unwrap();
-        let sessions = Sessions::open(dir.path().to_owned(), DAY).unwrap();
+        let sessions = Sessions::open(dir.path().to_owned(), DAY, vault()).unwrap();
         for name in ["a", "b"] {
-            sessions.for_auth(&id(name), SystemTime::UNIX_EPOCH).unwrap();
+            sessions.for_auth(&id(name), SystemTime::UNIX_EPOCH, false).unwrap();
         }
         // As after a restart: no session is loaded yet.
-        let sessions = Sessions::open(dir.path().to_owned(), DAY).unwrap();
+        let sessions = Sessions::open(dir.path().to_owned(), DAY, vault()).unwrap();
         sessions.forget_others(|id| id.as_str() == "a").unwrap();
         assert!(dir.path().join("a").exists() && !dir.path().join("b").exists());
     }
@@ -246,8 +349,8 @@ mod tests {
     #[test]
     fn a_token_is_verified_once_for_each_key() {
         let dir = tempfile::tempdir().unwrap();
-        let sessions = Sessions::open(dir.path().to_owned(), DAY).unwrap();
-        let session = sessions.for_auth(&id("a"), SystemTime::UNIX_EPOCH).unwrap();
+        let sessions = Sessions::open(dir.path().to_owned(), DAY, vault()).unwrap();
+        let session = sessions.for_auth(&id("a"), SystemTime::UNIX_EPOCH, false).unwrap();
         let key = |pem: &str| Arc::new(MinionKey { pem: pem.to_owned(), public: None });
         let (old, new) = (key("old"), key("new"));
         let verified = std::cell::Cell::new(0);
@@ -269,9 +372,54 @@ mod tests {
     #[test]
     fn an_old_session_is_not_used() {
         let dir = tempfile::tempdir().unwrap();
-        let sessions = Sessions::open(dir.path().to_owned(), Duration::ZERO).unwrap();
-        let made = sessions.for_auth(&id("a"), SystemTime::UNIX_EPOCH).unwrap();
+        let sessions = Sessions::open(dir.path().to_owned(), Duration::ZERO, vault()).unwrap();
+        let made = sessions.for_auth(&id("a"), SystemTime::UNIX_EPOCH, false).unwrap();
         assert!(sessions.for_request(&id("a")).is_none());
-        assert_ne!(sessions.for_auth(&id("a"), SystemTime::UNIX_EPOCH).unwrap().key, made.key);
+        assert_ne!(sessions.for_auth(&id("a"), SystemTime::UNIX_EPOCH, false).unwrap().key, made.key);
+    }
+
+    #[test]
+    fn only_a_proved_request_changes_whether_a_minion_gets_sealed_publications() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = || Sessions::open(dir.path().to_owned(), DAY, vault()).unwrap();
+        let seals = |sessions: &Sessions| sessions.divide(&[id("a")]).0.len() == 1;
+        let sessions = open();
+        assert!(!seals(&sessions), "a minion without a session");
+        let session = sessions.for_auth(&id("a"), SystemTime::UNIX_EPOCH, true).unwrap();
+        assert!(seals(&sessions) && seals(&open()));
+        // What anybody can send for this id.
+        sessions.for_auth(&id("a"), SystemTime::UNIX_EPOCH, false).unwrap();
+        assert!(seals(&sessions));
+        sessions.note_seals(&id("a"), &session, false);
+        assert!(!seals(&sessions) && !seals(&open()));
+        sessions.for_auth(&id("a"), SystemTime::UNIX_EPOCH, true).unwrap();
+        assert!(!seals(&sessions));
+        sessions.note_seals(&id("a"), &session, true);
+        // Somebody plays an old request back: the session ends, and what is known of the minion stays.
+        sessions.retire(&id("a"), &session);
+        for sessions in [&sessions, &open()] {
+            assert!(sessions.for_request(&id("a")).is_none() && seals(sessions));
+        }
+        let next = open().for_auth(&id("a"), SystemTime::UNIX_EPOCH, false).unwrap();
+        assert!(next.seals() && next.key != session.key);
+        // Of another key with this id nothing is known.
+        let later = SystemTime::now() + Duration::from_secs(5);
+        assert!(!open().for_auth(&id("a"), later, false).unwrap().seals());
+    }
+
+    #[test]
+    fn a_session_file_opens_only_with_the_masters_key() {
+        let dir = tempfile::tempdir().unwrap();
+        let sessions = Sessions::open(dir.path().to_owned(), DAY, vault()).unwrap();
+        let made = sessions.for_auth(&id("a"), SystemTime::UNIX_EPOCH, false).unwrap();
+        let file = std::fs::read(dir.path().join("a")).unwrap();
+        let text = made.key.text().expose().as_bytes();
+        assert!(!file.windows(8).any(|eight| text.starts_with(eight)));
+        let other = Vault::of(&brine_protocol::keys::PrivateKey::from_pem(brine_kit::keys::PEM[1]).unwrap());
+        assert!(Sessions::open(dir.path().to_owned(), DAY, other).unwrap().for_request(&id("a")).is_none());
+        // A file that was given another minion's name.
+        std::fs::rename(dir.path().join("a"), dir.path().join("b")).unwrap();
+        let sessions = Sessions::open(dir.path().to_owned(), DAY, vault()).unwrap();
+        assert!(sessions.for_request(&id("b")).is_none());
     }
 }

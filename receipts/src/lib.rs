@@ -36,7 +36,7 @@ pub use folder::{file_number, files};
 pub use receipt::{
     Call, ChainId, MAX_COMPACT, Module, Outcome, PREDICATE_TYPE, Receipt, STATEMENT_TYPE, Series, Usage,
 };
-pub use record::{Asked, Head, Record};
+pub use record::{Asked, AskedBy, Head, Record};
 pub use scalar::{Digest, Fingerprint, Time};
 pub use shown::fields;
 pub use signed::{PAYLOAD_TYPE, SignedReceipt, SigningKey};

@@ -40,8 +40,22 @@ pub struct Asked {
     /// The signature.
     #[serde(with = "serde_bytes")]
     pub signature: Vec<u8>,
-    /// What it is over: the encrypted part of the publication. None if it was too large to keep.
+    /// What it is over: the encrypted part of a publication for all minions, the text of a sealed one. None if it was too large to keep.
     pub blob: Option<serde_bytes::ByteBuf>,
+    /// The key that signed a sealed publication; none if the master's RSA key signed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<AskedBy>,
+}
+
+/// The key that signed a sealed publication, and the master's RSA key's word for it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AskedBy {
+    /// The Ed25519 key.
+    #[serde(with = "serde_bytes")]
+    pub key: Vec<u8>,
+    /// The RSA signature (docs/PROTOCOL.md §5.5).
+    #[serde(with = "serde_bytes")]
+    pub vouch: Vec<u8>,
 }
 
 /// One entry of a host's file of receipts.

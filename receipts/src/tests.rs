@@ -295,7 +295,7 @@ fn chains_tell_gaps_and_forks() {
 
 #[test]
 fn a_record_is_read_whole_or_not_at_all() {
-    let asked = Asked { algorithm: "x".to_owned(), signature: vec![1; 256], blob: None };
+    let asked = Asked { algorithm: "x".to_owned(), signature: vec![1; 256], blob: None, by: None };
     let record = Record::Receipt { compact: key().sign(receipt(1, None)).to_compact(), asked: Some(asked) };
     let bytes = record.to_bytes();
     assert_eq!(Record::read(&[&bytes[..], b"more"].concat()), Ok(Some((record, bytes.len()))));

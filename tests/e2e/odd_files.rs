@@ -96,7 +96,7 @@ fn fifos_in_a_masters_folders_hang_no_request() {
         "pki/minions_rejected/odd3",
         "pki/minions_denied/odd4",
         "cache/tokens/0123456789abcdef",
-        "cache/sessions/web1",
+        "cache/brine_sessions/web1",
         "cache/grains/web1.p",
         "cache/grains/odd.p",
         "cache/mine/web1.p",

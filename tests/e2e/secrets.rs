@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use brine_protocol::keys::PrivateKey;
+use brine_protocol::sealed::Vault;
 use brine_kit::process::Output;
 use brine_tests::salt::{Kind, Master, Minion};
 use serde_json::json;
@@ -30,6 +32,16 @@ impl Secrets {
     fn file(&mut self, path: &Path) {
         let text = std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         self.add(&path.display().to_string(), text.trim());
+    }
+
+    /// Adds the key of a session. Its file is encrypted with what follows from the master's key.
+    fn session(&mut self, master: &Path, path: &Path) {
+        let key = PrivateKey::load(master).expect("the master's key");
+        let file = std::fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        let opened = Vault::of(&key).open("web1", &file).expect("made by this master");
+        let text = String::from_utf8_lossy(&opened[opened.len() - 76..]).into_owned();
+        assert!(!String::from_utf8_lossy(&file).contains(&text[..16]), "it is not encrypted");
+        self.add(&path.display().to_string(), &text);
     }
 
     /// Adds the lines of a private key, because each line reveals a part.
@@ -116,7 +128,7 @@ fn cve_2021_25284_no_secret_is_in_a_log_an_event_an_audit_line_or_an_answer() {
     // Deleting a key replaces the publish key. A session ends, and another begins.
     assert_eq!(ask("salt", &["web1", "config.get", "no_such_setting"]), 0);
     secrets.add("the key of root", key.trim());
-    secrets.file(&master.path("cache/sessions/web1"));
+    secrets.session(&master.path("pki/master.pem"), &master.path("cache/brine_sessions/web1"));
     secrets.private_key(&master.path("pki/master.pem"));
     secrets.private_key(&minion.path("pki/minion.pem"));
     let local = minion.salt_call(&["-l", "all", "test.ping"]);

@@ -1,6 +1,7 @@
 //! PUB (RFC 29): sends each peer the messages that it subscribed to, and never waits for a peer.
 
 use std::{
+    collections::HashMap,
     net::IpAddr,
     sync::{
         Arc, Mutex, PoisonError,
@@ -9,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use bytes::Bytes;
 use tokio::{
     sync::watch,
     time::{Instant, timeout_at},
@@ -20,7 +22,7 @@ use crate::{
     addresses::{Visit, site},
     budget::Budget,
     connection::{Closed, Connection, ConnectionConfig, Event},
-    frame::DecoderLimits,
+    frame::{DecoderLimits, encode_message},
     handshake::SocketType,
     listener::{Counters, ListenerConfig, Peer, bind},
     ring::{Publication, Reader, Ring},
@@ -189,6 +191,19 @@ impl Publisher {
         core.dropped.fetch_add(lost, Ordering::Relaxed);
     }
 
+    /// Sends a message of three frames to each topic: the topic, its own head, and the body that all share. Only peers that
+    /// subscribed to exactly the topic get it, so a peer that subscribed to everything gets none. Otherwise as
+    /// [`Publisher::send`], as one message.
+    pub fn send_each(&self, heads: HashMap<Bytes, Bytes>, body: Bytes) {
+        if heads.is_empty() {
+            return;
+        }
+        let core = &self.handle.core;
+        core.sent.fetch_add(1, Ordering::Relaxed);
+        let lost = core.ring.push(Publication::each(heads, body));
+        core.dropped.fetch_add(lost, Ordering::Relaxed);
+    }
+
     /// The counters.
     pub fn stats(&self) -> PubStats {
         let core = &self.handle.core;
@@ -309,8 +324,16 @@ impl Subscriber<'_> {
             }
         }
         for publication in batch.drain(..) {
-            if self.subscriptions.matches(&publication.topic) {
-                self.connection.push_message(publication.wire);
+            match publication {
+                Publication::One { topic, wire } if self.subscriptions.matches(&topic) => {
+                    self.connection.push_message(wire);
+                }
+                Publication::One { .. } => {}
+                Publication::Each { heads, body, .. } => {
+                    for (topic, head) in self.subscriptions.exact(&heads) {
+                        self.connection.push_message(encode_message(&[topic.clone(), head.clone(), body.clone()]));
+                    }
+                }
             }
         }
         // Ten thousand idle peers should keep no batches.
@@ -328,7 +351,7 @@ impl Subscriber<'_> {
             Event::TooLong { .. } => {}
             // ZMTP 3.0 subscribes with messages (RFC 23); other messages of an XSUB are ignored.
             Event::Message(frames) => {
-                self.connection.release(frames.iter().map(bytes::Bytes::len).sum());
+                self.connection.release(frames.iter().map(Bytes::len).sum());
                 if let [frame] = frames.as_slice() {
                     match frame.split_first() {
                         Some((1, prefix)) => self.subscribe(prefix)?,

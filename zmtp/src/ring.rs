@@ -3,7 +3,7 @@
 //! it.
 
 use std::{
-    collections::VecDeque,
+    collections::{HashMap, VecDeque},
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -12,11 +12,23 @@ use tokio::sync::watch;
 
 use crate::{Frames, frame::encode_message};
 
-/// An encoded message, and the part of it that subscriptions match.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Publication {
-    pub(crate) topic: Bytes,
-    pub(crate) wire: Bytes,
+/// Memory of an entry of [`Publication::Each`] besides its bytes.
+const HEAD_OVERHEAD: usize = 96;
+
+/// A message for the peers that subscribed to its topic, or one for each of many peers.
+#[derive(Debug, Clone)]
+pub(crate) enum Publication {
+    /// An encoded message, and the part of it that subscriptions match.
+    One { topic: Bytes, wire: Bytes },
+    /// For each topic its own second frame, and one last frame for all. Only peers that subscribed to exactly such a topic
+    /// get one.
+    Each { heads: Arc<HashMap<Bytes, Bytes>>, body: Bytes, len: usize },
+}
+
+impl Default for Publication {
+    fn default() -> Publication {
+        Publication::One { topic: Bytes::new(), wire: Bytes::new() }
+    }
 }
 
 impl Publication {
@@ -26,7 +38,20 @@ impl Publication {
         // The topic is a slice of the same bytes, so that the message is held once.
         let start = if len <= usize::from(u8::MAX) { 2 } else { 9 };
         let topic = if wire.is_empty() { Bytes::new() } else { wire.slice(start..start + len) };
-        Publication { topic, wire }
+        Publication::One { topic, wire }
+    }
+
+    pub(crate) fn each(heads: HashMap<Bytes, Bytes>, body: Bytes) -> Publication {
+        let len = heads.iter().map(|(topic, head)| topic.len() + head.len() + HEAD_OVERHEAD).sum::<usize>() + body.len();
+        Publication::Each { heads: Arc::new(heads), body, len }
+    }
+
+    /// Bytes of memory.
+    fn len(&self) -> usize {
+        match self {
+            Publication::One { wire, .. } => wire.len(),
+            Publication::Each { len, .. } => *len,
+        }
     }
 }
 
@@ -77,7 +102,7 @@ impl Ring {
         let mut lost = 0;
         let head = {
             let mut inner = self.lock();
-            let len = publication.wire.len();
+            let len = publication.len();
             while inner.slots.len() >= inner.max_len
                 || (!inner.slots.is_empty() && inner.bytes.saturating_add(len) > inner.max_bytes)
             {
@@ -117,7 +142,7 @@ impl Inner {
     /// Removes the oldest publication. Returns the number of readers that had not taken it.
     fn pop(&mut self) -> usize {
         let Some(slot) = self.slots.pop_front() else { return 0 };
-        self.bytes -= slot.publication.wire.len();
+        self.bytes -= slot.publication.len();
         self.first += 1;
         slot.awaited
     }
@@ -130,7 +155,7 @@ impl Inner {
             return slot.publication.clone();
         }
         let publication = std::mem::take(&mut slot.publication);
-        self.bytes -= publication.wire.len();
+        self.bytes -= publication.len();
         publication
     }
 
@@ -153,7 +178,7 @@ impl Reader {
         for index in start..inner.slots.len().min(start.saturating_add(max_len)) {
             let publication = inner.take(index);
             self.next += 1;
-            bytes += publication.wire.len();
+            bytes += publication.len();
             batch.push(publication);
             if bytes >= max_bytes {
                 break;
@@ -193,13 +218,17 @@ mod tests {
     use super::*;
 
     fn publication(number: u8, len: usize) -> Publication {
-        Publication { topic: Bytes::new(), wire: Bytes::from(vec![number; len]) }
+        Publication::One { topic: Bytes::new(), wire: Bytes::from(vec![number; len]) }
     }
 
     fn read(reader: &mut Reader) -> (u64, Vec<u8>) {
         let mut batch = Vec::new();
         let lost = reader.read(&mut batch, 100, usize::MAX);
-        (lost, batch.iter().map(|publication| publication.wire[0]).collect())
+        let first = |publication: &Publication| match publication {
+            Publication::One { wire, .. } => wire[0],
+            Publication::Each { body, .. } => body[0],
+        };
+        (lost, batch.iter().map(first).collect())
     }
 
     /// The publications and bytes in the ring.
@@ -213,9 +242,9 @@ mod tests {
         for len in [0, 1, 255, 256, 70_000] {
             let first = Bytes::from(vec![7; len]);
             let publication = Publication::new(&vec![first.clone(), Bytes::from("x")]);
-            assert_eq!(publication.topic, first);
+            assert!(matches!(publication, Publication::One { topic, .. } if topic == first));
         }
-        assert!(Publication::new(&Vec::new()).topic.is_empty());
+        assert!(matches!(Publication::new(&Vec::new()), Publication::One { topic, .. } if topic.is_empty()));
     }
 
     #[test]
@@ -232,6 +261,17 @@ mod tests {
         assert_eq!(read(&mut slow), (2, vec![3, 4, 5]));
         assert_eq!(read(&mut slow), (0, vec![]));
         assert!(ring.lock().slots.is_empty());
+    }
+
+    #[test]
+    fn one_for_each_counts_with_all_its_parts() {
+        let ring = Ring::new(10, usize::MAX);
+        let mut reader = ring.reader();
+        let heads = HashMap::from([("a", "12"), ("b", "34")].map(|(topic, head)| (topic.into(), head.into())));
+        ring.push(Publication::each(heads, Bytes::from("body")));
+        assert_eq!(held(&ring), (1, 2 * (1 + 2 + HEAD_OVERHEAD) + 4));
+        assert_eq!(read(&mut reader), (0, vec![b'b']));
+        assert_eq!(held(&ring), (0, 0));
     }
 
     #[test]

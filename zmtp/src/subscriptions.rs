@@ -1,6 +1,11 @@
 //! The subscriptions of one peer: bounded, and matched in time that does not depend on their number.
 
-use std::{collections::BTreeMap, ops::Bound};
+use std::{
+    collections::{BTreeMap, HashMap},
+    ops::Bound,
+};
+
+use bytes::Bytes;
 
 /// Bytes of one subscription besides its prefix: its node in the tree, and the allocator's overhead.
 const BESIDE: usize = 96;
@@ -51,6 +56,11 @@ impl Subscriptions {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.prefixes.is_empty()
+    }
+
+    /// The entries of `heads` whose topic is itself subscribed to, and not only a prefix of it.
+    pub(crate) fn exact<'a>(&self, heads: &'a HashMap<Bytes, Bytes>) -> impl Iterator<Item = (&'a Bytes, &'a Bytes)> {
+        self.prefixes.keys().filter_map(|prefix| heads.get_key_value(&**prefix))
     }
 
     /// Whether a subscribed prefix matches `topic`.

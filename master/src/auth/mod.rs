@@ -6,7 +6,7 @@ mod opts;
 
 use std::sync::Arc;
 
-use brine_protocol::auth::{Accepted, AuthRefusal, AuthRequest};
+use brine_protocol::auth::{Accepted, AuthRefusal, AuthRequest, resumed};
 use brine_protocol::ids::MinionId;
 use brine_protocol::keys::{KeyError, PublicKey};
 use brine_protocol::value::{Value, ValueExt as _, map};
@@ -17,11 +17,11 @@ pub(crate) use opts::GateOpts;
 use crate::audit::{Audit, AuditLine};
 use crate::bus::Bus;
 use crate::fault::Fault;
-use crate::keys::{MasterKey, MinionKeys};
+use crate::keys::{MasterKey, MinionKey, MinionKeys};
 use crate::private_ops::PrivatePool;
 use crate::publisher::CurrentKey;
 use crate::refusals::{Refusals, Stranger, Who};
-use crate::sessions::Sessions;
+use crate::sessions::{MinionSession, Sessions};
 
 /// Answers `_auth` requests.
 pub(crate) struct Authenticator {
@@ -78,9 +78,9 @@ impl Authenticator {
     async fn accept(&self, request: Arc<AuthRequest>, key: PublicKey) -> Result<Vec<u8>, Fault> {
         // A session is made only after acceptance, so nothing is stored for strangers.
         let key_stored = self.keys.stored_at(&request.id).ok_or_else(|| Fault::new("the key was deleted meanwhile"))?;
-        let session = self.sessions.for_auth(&request.id, key_stored).map_err(|e| Fault::new(e.to_string()))?;
+        let session = self.sessions.for_auth(&request.id, key_stored, request.seals).map_err(|e| Fault::new(e.to_string()))?;
         let publish_key = self.publish_key.current();
-        let publish_port = self.publish_port;
+        let (publish_port, offer) = (self.publish_port, self.publish_key.offer().cloned());
         let sign_key = self.sign_key.clone();
         debug_assert_eq!(request.key().ok().as_ref().map(PublicKey::clean_pem), Some(key.clean_pem()));
         let reply = move |ops: &dyn brine_protocol::keys::PrivateOps| -> Result<Vec<u8>, KeyError> {
@@ -90,10 +90,26 @@ impl Authenticator {
                 session_key: &session.key,
                 publish_port,
                 sign_key: sign_key.as_ref().map(|key| &**key.ops()),
+                offer: offer.as_ref(),
             };
             request.accepted(ops, &accepted)
         };
         Ok(self.private.run(reply).await?)
+    }
+
+    /// Answers a minion that asks for the present keys under its session (§3.10). None if it has to authenticate.
+    pub(crate) fn resume(&self, id: &MinionId, key: &MinionKey, session: &MinionSession) -> Option<Value> {
+        let offer = self.publish_key.offer()?;
+        // Whoever had another key under this id may know the session.
+        if !session.is_of_key(self.keys.stored_at(id)?) {
+            return None;
+        }
+        if self.refusals.admits(Who::KeyOf(id)) {
+            tracing::info!("{id} goes on with its session");
+            self.fire(id, &key.pem, (true, "accept"), None);
+        }
+        let current = self.publish_key.current();
+        Some(resumed(&current.key, &current.signature, self.publish_port, offer))
     }
 
     fn report(&self, request: &AuthRequest, verdict: &Verdict) {
@@ -137,20 +153,26 @@ impl Authenticator {
             Verdict::Full => tracing::error!("authentication of {id} refused: there are max_minions minions already"),
             Verdict::Unusable(why) => tracing::warn!("authentication of {id} refused: {why}"),
         }
-        if self.opts.auth_events {
-            let mut data = map([
-                ("result", Value::from(result)),
-                ("act", Value::from(act)),
-                ("id", Value::from(id.as_str())),
-                ("pub", Value::from(request.pub_pem.as_str())),
-            ]);
-            // A stranger chose these grains, so they are in the event only if the operator configured that.
-            if self.opts.auth_events_autosign_grains.iter().any(|known| known == act)
-                && let Some(grains) = request.autosign_grains.as_ref().filter(|grains| grains.truthy())
-            {
-                data.insert("autosign_grains", grains.clone());
-            }
-            self.bus.fire("salt/auth", data);
+        self.fire(id, &request.pub_pem, (result, act), request.autosign_grains.as_ref());
+    }
+
+    /// Fires the event of an authentication.
+    fn fire(&self, id: &MinionId, pub_pem: &str, (result, act): (bool, &str), autosign_grains: Option<&Value>) {
+        if !self.opts.auth_events {
+            return;
         }
+        let mut data = map([
+            ("result", Value::from(result)),
+            ("act", Value::from(act)),
+            ("id", Value::from(id.as_str())),
+            ("pub", Value::from(pub_pem)),
+        ]);
+        // A stranger chose these grains, so they are in the event only if the operator configured that.
+        if self.opts.auth_events_autosign_grains.iter().any(|known| known == act)
+            && let Some(grains) = autosign_grains.filter(|grains| grains.truthy())
+        {
+            data.insert("autosign_grains", grains.clone());
+        }
+        self.bus.fire("salt/auth", data);
     }
 }

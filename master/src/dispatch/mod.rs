@@ -146,10 +146,10 @@ impl Dispatcher {
     async fn seal(&self, load: Value, job: &PublishedJob<'_>, minions: &[MinionId]) -> Result<Sealing, Fault> {
         let topics = match job.tgt_type() {
             _ if !self.filters => Topics::Everyone,
-            "glob" | "pcre" | "list" => Topics::Minions(minions.to_vec()),
+            "glob" | "pcre" | "list" => Topics::Minions,
             _ => Topics::Broadcast,
         };
-        Ok(self.publisher.seal(load, topics).await?)
+        Ok(self.publisher.seal(load, minions.to_vec(), topics).await?)
     }
 
     /// Stores the job on disk before it is announced, so that no return can arrive for a job that a crash made the

@@ -1,5 +1,6 @@
 //! Encrypted requests (§6) of accepted minions. Session key and token prove the sender.
 
+use brine_protocol::auth::RESUME;
 use brine_protocol::envelope::AesEnvelope;
 use brine_protocol::ids::MinionId;
 use brine_protocol::keys::KeyState;
@@ -50,10 +51,12 @@ enum Command {
     NotAllowed,
     RevokeAuth,
     VerifyMinion,
+    /// Brine's own (§3.10).
+    Resume,
 }
 
 /// The names of the commands, except those of the file server.
-const COMMANDS: [(&str, Command); 18] = [
+const COMMANDS: [(&str, Command); 19] = [
     ("_return", Command::Return),
     ("_minion_event", Command::MinionEvent),
     ("_pillar", Command::Pillar),
@@ -72,6 +75,7 @@ const COMMANDS: [(&str, Command); 18] = [
     ("_syndic_return", Command::NotAllowed),
     ("revoke_auth", Command::RevokeAuth),
     ("verify_minion", Command::VerifyMinion),
+    (RESUME, Command::Resume),
 ];
 
 impl Command {
@@ -150,13 +154,18 @@ pub(super) async fn answer(
         Freshness::TooOld => {
             // If the cause is the minion's clock and not a replay, the minion now authenticates again and gets a new
             // session.
-            handlers.sessions.forget(&request.id);
+            handlers.sessions.retire(&request.id, &session);
             return Ok(replayed(&handlers.refusals, &request.id, reply, "it is much older than the minion's last one"));
         }
     }
     reply.authenticated();
+    handlers.sessions.note_seals(&request.id, &session, request.seals);
     let nonce = nonce.clone();
     let value = match Command::parse(&request.cmd) {
+        Some(Command::Resume) => match handlers.auths.auth.resume(&request.id, &key, &session) {
+            Some(keys) => keys,
+            None => return Ok(clear_reply(&Value::from("bad load"))),
+        },
         Some(Command::Pillar) => return handlers.pillars.answer(request, &key, &session.crypticle, turn).await,
         Some(command) => {
             if command == Command::MinionRunner {
@@ -219,7 +228,7 @@ async fn run(
         Command::MinionRunner => handlers.peer.runner(id, load).await?,
         // Salt's own answer: the command never worked.
         Command::VerifyMinion => Value::from(""),
-        Command::MasterTops | Command::NotAllowed | Command::Pillar => empty_map(),
+        Command::MasterTops | Command::NotAllowed | Command::Pillar | Command::Resume => empty_map(),
     })
 }
 

@@ -6,6 +6,7 @@ use arc_swap::ArcSwap;
 use brine_daemon::profile::Timings;
 use brine_daemon::user;
 use brine_protocol::keys::PrivateKey;
+use brine_protocol::sealed::Vault;
 use brine_receipts::Fingerprint;
 use brine_tls::{Acceptor, Identity};
 use brine_zmtp::Publisher;
@@ -39,7 +40,7 @@ use crate::peer::{self, Peer, PeerRules};
 use crate::pillar::Pillars;
 use crate::presence::{self, Presence};
 use crate::private_ops::PrivatePool;
-use crate::publisher::{CurrentKey, PublisherHandle};
+use crate::publisher::{CurrentKey, PublisherHandle, Signer};
 use crate::queries::Queries;
 use crate::reactor::Reactor;
 use crate::refusals::Refusals;
@@ -100,10 +101,12 @@ impl Opened {
         let keys = Arc::new(MinionKeys::open(pki_dir)?);
         let users = ["root".to_owned(), opts.user.clone(), user::current()];
         let access = Access::open(opts.access.clone(), &opts.cachedir, &users).map_err(failed("the local keys"))?;
-        let sessions = Sessions::open(opts.cachedir.join("sessions"), opts.keys.session);
+        let vault = Vault::of(key.private());
+        let sessions = Sessions::open(opts.cachedir.join("brine_sessions"), opts.keys.session, vault);
         let sessions = sessions.map_err(failed("the session keys"))?;
         let private = PrivatePool::new(Arc::clone(key.ops()));
-        let publish_key = CurrentKey::new(private.clone()).await?;
+        let signer = opts.publisher.seals.then(|| Signer::new(key.private(), private.ops())).transpose()?;
+        let publish_key = CurrentKey::new(private.clone(), signer).await?;
         let jobs = JobCache::open(&opts.cachedir.join("jobs.db"), &opts.jobs)?;
         let bus = Bus::new(opts.bus.framing, opts.bus.max_event_size);
         let audit = Audit::open(opts.audit.clone(), bus.clone()).map_err(|why| MasterStartError::Cache {
@@ -201,7 +204,7 @@ pub(super) fn assemble(
         live,
         refusals,
     };
-    let publisher = PublisherHandle::start(publisher, publish_key.clone(), private.clone(), opts.publisher.alg);
+    let publisher = PublisherHandle::start(publisher, publish_key.clone(), sessions.clone(), opts.publisher.alg);
     let python_jobs =
         PythonJobFiles::new(opts.cachedir.join("jobs"), opts.files.tree.hash_type, opts.jobs.python_files);
     let dispatcher = shared.dispatcher(publisher.map_err(MasterStartError::Thread)?, &python_jobs);

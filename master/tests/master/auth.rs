@@ -25,12 +25,12 @@ async fn a_key_is_pending_accepted_denied_and_rejected() {
     assert_eq!((event.data.get_text("act"), event.data.get_text("id")), (Some("pend"), Some("web1")));
     assert!(event.data.get_text("pub").unwrap().starts_with("-----BEGIN PUBLIC KEY-----"));
     assert_eq!(mode(master.path("pki/minions_pre/web1")), 0o600);
-    assert!(!master.path("cache/sessions/web1").exists(), "nothing is kept for a key that nobody accepted");
+    assert!(!master.path("cache/brine_sessions/web1").exists(), "nothing is kept for a key that nobody accepted");
 
     master.accept("web1");
     let AuthOutcome::Accepted(credentials) = minion.authenticate(&master).await else { panic!() };
     assert_eq!(events.wait("salt/auth").await.data.get_text("act"), Some("accept"));
-    assert_eq!(mode(master.path("cache/sessions/web1")), 0o600);
+    assert_eq!(mode(master.path("cache/brine_sessions/web1")), 0o600);
     let session_key = credentials.session_key.clone();
     assert_eq!(Some(credentials.publish_port), master.server().publish_endpoint().port());
     minion.take(*credentials);
@@ -134,7 +134,7 @@ async fn malformed_requests_are_answered_and_leave_nothing() {
         assert_eq!(std::fs::read_dir(master.path("pki").join(folder)).unwrap().count(), 0, "{folder}");
     }
     assert_eq!(std::fs::read_dir(master.path("pki/minions_pre")).unwrap().count(), 1, "web1, with its good key");
-    assert_eq!(std::fs::read_dir(master.path("cache/sessions")).unwrap().count(), 0);
+    assert_eq!(std::fs::read_dir(master.path("cache/brine_sessions")).unwrap().count(), 0);
 }
 
 /// The master signs the accept reply for this request (CVE-2022-22935).

@@ -17,7 +17,7 @@ use brine_protocol::event::{Event, EventSubscriber};
 use brine_protocol::ids::MinionId;
 use brine_protocol::keys::PrivateOps;
 use brine_protocol::msgpack;
-use brine_protocol::publication::Receiver;
+use brine_protocol::publication::{PublicationError, Received, Receiver};
 use brine_protocol::value::{Value, ValueExt, map};
 use brine_zmtp::{Endpoint, ReqConfig, Requester, SubConfig, SubEvent, Subscriber};
 use bytes::Bytes;
@@ -270,14 +270,15 @@ impl TestMinion {
         SOON.within(async { while subscriber.recv().await != SubEvent::Connected {} }).await;
         master.server().wait_for_subscribers(1).await;
         let credentials = self.credentials.as_ref().unwrap();
-        let receiver = Receiver::new(credentials.master.clone(), credentials.publish_key.clone());
-        Publications { subscriber, receiver }
+        let receiver = Receiver::new(&self.id, credentials, false);
+        Publications { subscriber, receiver, topic: self.id.topic() }
     }
 }
 
 pub(crate) struct Publications {
     subscriber: Subscriber,
     pub(crate) receiver: Receiver,
+    topic: String,
 }
 
 impl Publications {
@@ -290,9 +291,15 @@ impl Publications {
         }
     }
 
+    /// Opens a publication of this minion.
+    pub(crate) fn open(&mut self, frames: &[Bytes]) -> Result<Value, PublicationError> {
+        let received = Received::parse(frames, self.topic.as_bytes())?.expect("of this minion");
+        self.receiver.open(&received).map(|opened| opened.load)
+    }
+
     pub(crate) async fn load(&mut self) -> Value {
         let frames = self.frames().await;
-        self.receiver.open(frames.last().unwrap()).unwrap()
+        self.open(&frames).unwrap()
     }
 }
 

@@ -173,7 +173,7 @@ async fn with_filtering_each_minion_has_its_topic() {
     master.publish("web*", "glob", "test.version", vec![]).await;
     let frames = publications.frames().await;
     assert_eq!((frames.len(), &frames[0][..]), (2, topic.as_bytes()));
-    let load = publications.receiver.open(&frames[1]).unwrap();
+    let load = publications.open(&frames).unwrap();
     assert_eq!(load.get_text("fun"), Some("test.version"), "what is for others does not come");
 }
 
@@ -421,7 +421,7 @@ async fn banks_of_the_cache_are_bounded() {
     assert_eq!(run(&master, "cache.store", words(&["tokens", "k", "mine"]), &mut events).await, Value::Nil);
     assert!(master.path("cache/banks/tokens/k.p").exists() && !master.path("cache/tokens/k.p").exists());
     assert_eq!(mode(master.path("cache/banks/tokens/k.p")), 0o600);
-    let key = run(&master, "cache.list", words(&["sessions"]), &mut events).await;
+    let key = run(&master, "cache.list", words(&["brine_sessions"]), &mut events).await;
     assert_eq!(key, Value::Array(Vec::new()), "the master's session keys are no bank");
     let large = vec!["b".into(), "k".into(), Value::from("x".repeat(2 << 20))];
     let said = run(&master, "cache.store", large, &mut events).await;

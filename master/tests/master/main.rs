@@ -21,3 +21,4 @@ mod refusals;
 mod reload;
 mod returns;
 mod rotation;
+mod sealed;

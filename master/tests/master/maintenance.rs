@@ -26,10 +26,10 @@ async fn what_is_over_is_forgotten() {
     };
     let (over, good) = (token("a", now - 1.0), token("b", now + 3_600.0));
     // The session of a minion whose key was deleted while the master was down.
-    std::fs::copy(master.path("cache/sessions/web1"), master.path("cache/sessions/gone")).unwrap();
+    std::fs::copy(master.path("cache/brine_sessions/web1"), master.path("cache/brine_sessions/gone")).unwrap();
     master.start_again().await;
     SOON.until("expired tokens go", || !over(&master, "") && !over(&master, ".p")).await;
-    SOON.until("sessions of minions that are gone go", || !master.path("cache/sessions/gone").exists()).await;
+    SOON.until("sessions of minions that are gone go", || !master.path("cache/brine_sessions/gone").exists()).await;
     assert!(good(&master, "") && good(&master, ".p"), "what is good stays");
-    assert!(master.path("cache/sessions/web1").exists(), "what is good stays");
+    assert!(master.path("cache/brine_sessions/web1").exists(), "what is good stays");
 }

@@ -108,7 +108,7 @@ async fn encrypted_loads() {
         assert_eq!(reply, bad(), "an envelope of {outer:?} around web1's load");
     }
     let sessions: Vec<_> =
-        std::fs::read_dir(master.path("cache/sessions")).unwrap().map(|e| e.unwrap().file_name()).collect();
+        std::fs::read_dir(master.path("cache/brine_sessions")).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(sessions.len(), 2, "no request made a session: {sessions:?}");
     assert_eq!(
         minion.ask(&master, map([("cmd", "_file_envs")])).await,
@@ -236,7 +236,7 @@ async fn a_minion_may_give_up_its_own_key_and_is_nobody_then() {
     let mut events = master.events().await;
     assert_eq!(minion.ask(&master, map([("cmd", "revoke_auth"), ("id", "web2")])).await, true.into());
     assert!(!master.key_in("minions", "web1") && master.key_in("minions", "web2"));
-    assert!(!master.path("cache/sessions/web1").exists());
+    assert!(!master.path("cache/brine_sessions/web1").exists());
     assert_eq!(events.wait("key").await.data.get_bool("rotate_aes_key"), Some(true));
     let load = map([("cmd", text("_file_envs")), ("id", text("web1")), ("tok", text("good"))]);
     assert_eq!(decode(&master.raw(minion.envelope(load, "web1", 3)).await), text("bad load"));

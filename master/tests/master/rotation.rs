@@ -24,8 +24,8 @@ async fn a_dropfile_replaces_the_publish_key() {
     let event = events.wait("key").await;
     assert_eq!(event.data.get_bool("rotate_aes_key"), Some(true));
     assert!(!path.exists());
-    assert!(!master.path("cache/sessions/gone").exists(), "the session went with its key");
-    assert!(master.path("cache/sessions/web1").exists());
+    assert!(!master.path("cache/brine_sessions/gone").exists(), "the session went with its key");
+    assert!(master.path("cache/brine_sessions/web1").exists());
     // As salt-key of 3006 writes it.
     std::fs::write(&path, "").unwrap();
     set_mode(&path, 0o400);
@@ -35,14 +35,14 @@ async fn a_dropfile_replaces_the_publish_key() {
     // New publications cannot be decrypted with the old key. After another authentication they can, and the serial
     // restarts.
     master.publish("*", "glob", "test.ping", vec![]).await;
-    let frame = publications.frames().await.pop().unwrap();
-    assert!(publications.receiver.open(&frame).unwrap_err().wants_reauth());
+    let frames = publications.frames().await;
+    assert!(publications.open(&frames).unwrap_err().wants_reauth());
     let AuthOutcome::Accepted(credentials) = minion.authenticate(&master).await else { panic!() };
     let before = minion.credentials.clone().unwrap();
     assert_ne!(credentials.publish_key, before.publish_key);
     assert_eq!(credentials.session_key, before.session_key, "sessions are not rotated with it");
-    publications.receiver.rekey(credentials.master.clone(), credentials.publish_key.clone());
-    assert_eq!(publications.receiver.open(&frame).unwrap().get_text("fun"), Some("test.ping"));
+    publications.receiver.rekey(&credentials);
+    assert_eq!(publications.open(&frames).unwrap().get_text("fun"), Some("test.ping"));
     minion.take(*credentials);
 }
 
@@ -103,11 +103,11 @@ async fn who_is_there_is_told_of_the_new_key() {
             // Without a ping, the next publication is the one that is published now.
             master.publish("*", "glob", "test.version", vec![]).await;
         }
-        let frame = publications.frames().await.pop().unwrap();
-        assert!(publications.receiver.open(&frame).unwrap_err().wants_reauth());
+        let frames = publications.frames().await;
+        assert!(publications.open(&frames).unwrap_err().wants_reauth());
         let AuthOutcome::Accepted(credentials) = minion.authenticate(&master).await else { panic!() };
-        publications.receiver.rekey(credentials.master.clone(), credentials.publish_key.clone());
+        publications.receiver.rekey(&credentials);
         let fun = if ping { "test.ping" } else { "test.version" };
-        assert_eq!(publications.receiver.open(&frame).unwrap().get_text("fun"), Some(fun));
+        assert_eq!(publications.open(&frames).unwrap().get_text("fun"), Some(fun));
     }
 }

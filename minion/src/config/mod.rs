@@ -186,6 +186,8 @@ pub struct AuthOpts {
     pub sig_algo: SignAlg,
     /// `minion_sign_messages`
     pub sign_messages: bool,
+    /// `require_sealed`
+    pub require_sealed: bool,
 }
 
 /// How to communicate with the master.

@@ -141,6 +141,7 @@ fn auth(config: &Config, pki_dir: &Path) -> Result<AuthOpts, OptsError> {
         enc_algo: config.get_parsed(settings::ENCRYPTION_ALGORITHM)?,
         sig_algo: config.get_parsed(settings::SIGNING_ALGORITHM)?,
         sign_messages: config.get(settings::MINION_SIGN_MESSAGES)?,
+        require_sealed: config.get(settings::REQUIRE_SEALED)?,
     })
 }
 

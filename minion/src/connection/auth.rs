@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use brine_protocol::auth::{AuthOutcome, Credentials, MinionAuth};
+use brine_protocol::auth::{AuthOutcome, Credentials, MinionAuth, resume_request};
 use brine_protocol::keys::KeyError;
+use brine_protocol::request::SealedRequest;
 use brine_protocol::value::{Value, map};
 use tokio::time::Instant;
 use tracing::{debug, error, info, warn};
@@ -20,6 +21,15 @@ pub(crate) enum Patience {
     Start,
     /// Later: keep asking. An impostor or a mistake on the master must not end a running minion.
     Running,
+}
+
+/// What is known of the session when the minion signs in again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stale {
+    /// The master may still know it.
+    Perhaps,
+    /// The master has refused a request under it.
+    Surely,
 }
 
 impl Channel {
@@ -60,14 +70,14 @@ impl Channel {
     /// When the master does not reply, does not accept the key, or cannot be trusted.
     pub(crate) async fn sign_in(&self) -> Result<Arc<SignedIn>, SignInError> {
         let _one_at_a_time = self.signing_in.lock().await;
-        self.sign_in_locked().await
+        self.sign_in_locked(Stale::Perhaps).await
     }
 
     /// As [`Channel::sign_in`], unless another task signed in after the sign-in number `seen`.
     ///
     /// # Errors
     /// As [`Channel::sign_in`].
-    pub(crate) async fn renew(&self, seen: u64) -> Result<Arc<SignedIn>, SignInError> {
+    pub(crate) async fn renew(&self, seen: u64, stale: Stale) -> Result<Arc<SignedIn>, SignInError> {
         let _one_at_a_time = self.signing_in.lock().await;
         if let Some(live) = self.current_sign_in()
             && live.generation != seen
@@ -75,16 +85,43 @@ impl Channel {
             return Ok(live);
         }
         debug!("authenticating again");
-        self.sign_in_locked().await
+        self.sign_in_locked(stale).await
     }
 
-    async fn sign_in_locked(&self) -> Result<Arc<SignedIn>, SignInError> {
+    async fn sign_in_locked(&self, stale: Stale) -> Result<Arc<SignedIn>, SignInError> {
         let began = Instant::now();
+        if stale == Stale::Perhaps
+            && let Some(live) = self.current_sign_in().filter(|live| live.credentials.offer.is_some())
+        {
+            match self.resume(&live).await {
+                Ok(credentials) => {
+                    debug!("the master goes on with the session");
+                    return Ok(self.put_sign_in(credentials, began, Some(&live))?);
+                }
+                Err(why) => debug!("the master does not go on with the session: {why}"),
+            }
+        }
         let credentials = self.ask().await?;
+        let had = self.current_sign_in().is_some_and(|live| live.credentials.offer.is_some());
+        if had && credentials.offer.is_none() {
+            warn!(
+                "the master makes no publications for this minion alone any more: other minions can read its jobs. With require_sealed \
+                 this minion would refuse it"
+            );
+        }
         if credentials.master_is_new {
             self.pki.trust_master(&credentials.master)?;
         }
         Ok(self.adopt(*credentials, began)?)
+    }
+
+    /// Asks for the present keys under the present session (PROTOCOL §3.10). One attempt: a master that does not answer is asked anew.
+    async fn resume(&self, live: &SignedIn) -> Result<Credentials, String> {
+        let SealedRequest { payload, nonce } =
+            live.session.seal_request(resume_request()).map_err(|e| e.to_string())?;
+        let reply = self.new_requester().request(payload.into(), self.opts.auth.timeout).await;
+        let answer = live.session.open_reply(&reply.map_err(|e| e.to_string())?, &nonce).map_err(|e| e.to_string())?;
+        live.credentials.resume(&answer).map_err(|e| e.to_string())
     }
 
     async fn ask(&self) -> Result<Box<Credentials>, SignInError> {
@@ -100,6 +137,8 @@ impl Channel {
             enc_algo: opts.enc_algo,
             sig_algo: opts.sig_algo,
             autosign_grains: self.autosign_grains(),
+            seals: true,
+            require_sealed: opts.require_sealed,
             ..MinionAuth::new(&self.opts.id, self.pki.key())
         };
         let mut requester = self.new_requester();
@@ -139,7 +178,7 @@ impl Channel {
     }
 
     fn adopt(&self, credentials: Credentials, began: Instant) -> Result<Arc<SignedIn>, KeyError> {
-        let live = self.put_sign_in(credentials, began)?;
+        let live = self.put_sign_in(credentials, began, None)?;
         info!("signed in at {} as {}", self.endpoint, self.opts.id);
         Ok(live)
     }

@@ -14,6 +14,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 use tracing::{debug, info};
 
+use super::auth::Stale;
 use super::error::ChannelError;
 use crate::config::MinionOpts;
 use crate::grains::GrainsStore;
@@ -99,11 +100,19 @@ impl Channel {
         }
     }
 
-    pub(super) fn put_sign_in(&self, credentials: Credentials, began: Instant) -> Result<Arc<SignedIn>, KeyError> {
+    /// `resumed` is the sign-in whose session goes on; its token, which costs a private operation, stays too.
+    pub(super) fn put_sign_in(
+        &self,
+        credentials: Credentials,
+        began: Instant,
+        resumed: Option<&SignedIn>,
+    ) -> Result<Arc<SignedIn>, KeyError> {
         let auth = &self.opts.auth;
-        let session =
-            Session::new(&self.opts.id, Arc::clone(self.pki.key()), &credentials, auth.enc_algo, auth.sig_algo)?
-                .signing(auth.sign_messages);
+        let session = match resumed {
+            Some(live) => live.session.clone(),
+            None => Session::new(&self.opts.id, Arc::clone(self.pki.key()), &credentials, auth.enc_algo, auth.sig_algo)?
+                .signing(auth.sign_messages),
+        };
         let generation = self.generations.fetch_add(1, Ordering::Relaxed) + 1;
         let master = credentials.master.fingerprint().into();
         let live = Arc::new(SignedIn { generation, began, session, master, credentials });
@@ -164,7 +173,7 @@ impl Channel {
                 Ok(value) => return Ok(value),
                 Err(e) if e.wants_reauth() && !last => {
                     info!("the master did not take a request ({e}); authenticating again");
-                    live = self.renew(live.generation).await?;
+                    live = self.renew(live.generation, Stale::Surely).await?;
                 }
                 Err(ReplyError::Text(text)) => return Err(ChannelError::Refused(text)),
                 Err(e) => return Err(ChannelError::Reply(e)),

@@ -8,9 +8,8 @@
 use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
 
-use brine_protocol::crypticle::{AesKey, Crypticle};
-use brine_protocol::publication::Sealed;
-use sha2::{Digest as _, Sha256};
+use brine_protocol::crypticle::AesKey;
+use brine_protocol::publication::{EarlierKey, Received};
 use tokio::time::Instant;
 
 /// Authentications in a row that may show no new key ...
@@ -26,13 +25,13 @@ const MAX_EARLIER: usize = 16;
 /// Hashes of old publications that are remembered.
 const MAX_OLD: usize = 32_768;
 
-/// Half of a SHA-256. Only the master itself could make two publications with the same one.
+/// As [`Received::digest`].
 type Digest = [u8; 16];
 
 /// A publication that is held.
 #[derive(Debug, Clone)]
 pub(super) struct Held {
-    pub(super) sealed: Sealed,
+    pub(super) received: Received,
     digest: Digest,
     at: Instant,
 }
@@ -55,7 +54,7 @@ pub(super) enum Taken {
 pub(super) struct HeldPublications {
     held: VecDeque<Held>,
     bytes: usize,
-    earlier: VecDeque<(AesKey, Crypticle)>,
+    earlier: VecDeque<EarlierKey>,
     old: HashSet<Digest>,
     oldest: VecDeque<Digest>,
     /// Advances with each question that shows no new key; [`VAIN_BURST`] says how far it may be ahead.
@@ -75,12 +74,12 @@ impl HeldPublications {
     }
 
     /// Takes a publication that the master signed and the present key does not open.
-    pub(super) fn take(&mut self, sealed: Sealed, now: Instant) -> Taken {
-        let digest = digest(&sealed);
+    pub(super) fn take(&mut self, received: Received, now: Instant) -> Taken {
+        let digest = received.digest();
         if self.old.contains(&digest) {
             return Taken::Old;
         }
-        if self.earlier.iter().any(|(_, crypticle)| crypticle.made(sealed.blob())) {
+        if self.earlier.iter().any(|key| key.made(&received)) {
             self.remember(digest);
             return Taken::Old;
         }
@@ -89,13 +88,13 @@ impl HeldPublications {
         }
         let mut pushed_out = 0;
         while !self.held.is_empty()
-            && (self.held.len() >= MAX_HELD || self.bytes + sealed.blob().len() > MAX_HELD_BYTES)
+            && (self.held.len() >= MAX_HELD || self.bytes + received.size() > MAX_HELD_BYTES)
             && self.pop().is_some()
         {
             pushed_out += 1;
         }
-        self.bytes += sealed.blob().len();
-        self.held.push_back(Held { sealed, digest, at: now });
+        self.bytes += received.size();
+        self.held.push_back(Held { received, digest, at: now });
         if pushed_out > 0 { Taken::HeldInsteadOf(pushed_out) } else { Taken::Held }
     }
 
@@ -124,21 +123,21 @@ impl HeldPublications {
             self.remember(held.digest);
             return true;
         }
-        self.bytes += held.sealed.blob().len();
+        self.bytes += held.received.size();
         self.held.push_back(held);
         false
     }
 
     /// The publish key until now became an earlier one.
-    pub(super) fn add_earlier_key(&mut self, key: AesKey, crypticle: Crypticle) {
-        self.earlier.push_front((key, crypticle));
+    pub(super) fn add_earlier_key(&mut self, key: EarlierKey) {
+        self.earlier.push_front(key);
         self.earlier.truncate(MAX_EARLIER);
     }
 
     /// This is the publish key now. A master that was restored from a backup may use an earlier key again.
     pub(super) fn set_current_key(&mut self, key: &AesKey) {
         let before = self.earlier.len();
-        self.earlier.retain(|(earlier, _)| earlier != key);
+        self.earlier.retain(|earlier| !earlier.is(key));
         if self.earlier.len() < before {
             self.old.clear();
             self.oldest.clear();
@@ -147,7 +146,7 @@ impl HeldPublications {
 
     fn pop(&mut self) -> Option<Held> {
         let held = self.held.pop_front()?;
-        self.bytes -= held.sealed.blob().len();
+        self.bytes -= held.received.size();
         Some(held)
     }
 
@@ -164,27 +163,22 @@ impl HeldPublications {
     }
 }
 
-fn digest(sealed: &Sealed) -> Digest {
-    let hash: [u8; 32] = Sha256::digest(sealed.blob()).into();
-    let mut half = [0; 16];
-    half.copy_from_slice(&hash[..16]);
-    half
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use brine_protocol::crypticle::Crypticle;
     use brine_protocol::msgpack;
+    use brine_protocol::publication::Shared;
     use brine_protocol::value::{Value, map};
 
-    fn sealed(key: &AesKey, n: u64) -> Sealed {
+    fn sealed(key: &AesKey, n: u64) -> Received {
         blob(Crypticle::new(key).seal(&map([("serial", n)]), None))
     }
 
-    fn blob(blob: Vec<u8>) -> Sealed {
+    fn blob(blob: Vec<u8>) -> Received {
         let envelope =
             map([("enc", Value::from("aes")), ("load", Value::Binary(blob)), ("sig", Value::Binary(vec![0]))]);
-        Sealed::parse(&msgpack::encode_network(&envelope)).unwrap()
+        Received::Shared(Shared::parse(&msgpack::encode_network(&envelope)).unwrap())
     }
 
     fn settle(held: &mut HeldPublications, began: Instant) -> usize {
@@ -215,7 +209,7 @@ mod tests {
         let (mut held, now) = (HeldPublications::new(), Instant::now());
         let keys: Vec<AesKey> = (0..=MAX_EARLIER).map(|_| AesKey::generate()).collect();
         for key in &keys {
-            held.add_earlier_key(key.clone(), Crypticle::new(key));
+            held.add_earlier_key(EarlierKey::new(key.clone()));
         }
         for key in &keys[1..] {
             assert_eq!(held.take(sealed(key, 1), now), Taken::Old);

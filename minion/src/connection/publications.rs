@@ -1,4 +1,4 @@
-//! Publications on 4505: receives, checks and opens them.
+//! Publications on 4505, for all minions or for this one alone: receives, checks and opens them.
 //!
 //! Publications of another publish key are held while the minion authenticates again; publications of the present key go on meanwhile
 //! (`held_publications.rs`).
@@ -7,9 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use brine_protocol::crypticle::Crypticle;
-use brine_protocol::crypticle::SerialGuard;
-use brine_protocol::publication::{self, BROADCAST, PublicationError, Sealed};
+use brine_protocol::publication::{self, BROADCAST, Opened, PublicationError, Received, Receiver};
 use brine_protocol::value::Value;
 use brine_zmtp::{Frames, SubConfig, SubEvent, Subscriber};
 use bytes::Bytes;
@@ -17,7 +15,7 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
-use super::auth::Patience;
+use super::auth::{Patience, Stale};
 use super::channel::{Channel, SignedIn};
 use super::error::SignInError;
 use super::held_publications::{HeldPublications, Taken};
@@ -50,8 +48,7 @@ pub struct Publications {
     subscriber: Subscriber,
     subscribed_port: u16,
     live: Arc<SignedIn>,
-    crypticle: Crypticle,
-    serials: SerialGuard,
+    receiver: Receiver,
     file: Option<SerialFile>,
     topics: [Bytes; 2],
     connected: bool,
@@ -81,14 +78,13 @@ impl Publications {
             .ok();
         let subscribed_port = live.credentials.publish_port;
         let subscriber = connect(&channel, subscribed_port, &topics);
-        let crypticle = Crypticle::new(&live.credentials.publish_key);
+        let receiver = Receiver::new(id, &live.credentials, channel.opts.auth.require_sealed);
         let mut this = Self {
             channel,
             subscriber,
             subscribed_port,
             live,
-            crypticle,
-            serials: SerialGuard::new(),
+            receiver,
             file,
             topics,
             connected: false,
@@ -160,42 +156,46 @@ impl Publications {
     }
 
     fn open(&mut self, frames: &Frames) -> Option<(Value, Arc<SignedPublication>)> {
-        let payload = match frames.as_slice() {
-            [payload] => payload,
-            [topic, payload] if self.topics.contains(topic) => payload,
-            [_, _] => return None, // for another minion: a subscription filters only by prefix
-            _ => {
-                self.drop_with("it has another number of parts");
+        let received = match Received::parse(frames, &self.topics[1]) {
+            Ok(received) => received?,
+            Err(e) => {
+                self.drop_with(&e.to_string());
                 return None;
             }
         };
-        let opened = Sealed::parse(payload).and_then(|sealed| match self.open_sealed(&sealed) {
+        match self.open_received(&received) {
+            Ok(opened) => Some(opened),
             Err(e) if e.wants_reauth() => {
-                self.hold(sealed);
-                Ok(None)
+                self.hold(received);
+                None
             }
-            opened => opened.map(|load| Some((load, Arc::new(SignedPublication::of(&sealed))))),
-        });
-        opened.unwrap_or_else(|e| {
-            self.drop_with(&e.to_string());
-            None
-        })
+            Err(e) => {
+                self.refuse(&e);
+                None
+            }
+        }
     }
 
-    fn open_sealed(&mut self, sealed: &Sealed) -> Result<Value, PublicationError> {
-        let credentials = &self.live.credentials;
-        let load = sealed.open(&credentials.master, &self.crypticle, &mut self.serials)?;
+    fn open_received(&mut self, received: &Received) -> Result<(Value, Arc<SignedPublication>), PublicationError> {
+        let Opened { load, signed } = self.receiver.open(received)?;
         if let Some(file) = &self.file
-            && let Err(e) = file.keep(&credentials.publish_key, self.serials.last())
+            && let Err(e) = file.keep(self.receiver.publish_key(), self.receiver.last_serial())
         {
             warn!("cannot keep the serial of publications: {e}");
         }
-        Ok(load)
+        Ok((load, Arc::new(SignedPublication::of(signed))))
+    }
+
+    fn refuse(&mut self, error: &PublicationError) {
+        if error.is_ordinary() {
+            return debug!("{error}");
+        }
+        self.drop_with(&error.to_string());
     }
 
     /// Holds a publication that the master signed and that another key sealed.
-    fn hold(&mut self, sealed: Sealed) {
-        match self.held.take(sealed, Instant::now()) {
+    fn hold(&mut self, received: Received) {
+        match self.held.take(received, Instant::now()) {
             Taken::Held => debug!("a publication was made with another publish key; it is held"),
             Taken::HeldInsteadOf(n) => {
                 self.drop_with("there are too many of another publish key to hold all; the oldest goes");
@@ -226,7 +226,7 @@ impl Publications {
             // The whole fleet got this publication, and none of it can read it.
             let spread = channel.opts.auth.reauth_delay.min(REAUTH_SPREAD);
             tokio::time::sleep(spread.mul_f64(rand::random())).await;
-            match channel.renew(seen).await {
+            match channel.renew(seen, Stale::Perhaps).await {
                 Err(e) if !e.is_permanent() => {
                     warn!("authenticating again failed: {e}");
                     channel.sign_in_until_accepted(Patience::Running).await
@@ -270,23 +270,21 @@ impl Publications {
         if live.generation <= self.live.generation {
             return false; // an earlier authentication that arrives late
         }
-        let before = std::mem::replace(&mut self.live, live);
-        let (old, new) = (&before.credentials.publish_key, &self.live.credentials.publish_key);
-        if old != new {
-            let crypticle = std::mem::replace(&mut self.crypticle, Crypticle::new(new));
-            self.held.add_earlier_key(old.clone(), crypticle);
-            self.held.set_current_key(new);
+        self.live = live;
+        if let Some(earlier) = self.receiver.rekey(&self.live.credentials) {
+            self.held.add_earlier_key(earlier);
+            self.held.set_current_key(self.receiver.publish_key());
             self.resume_serials();
         }
         for held in self.held.take_all() {
-            match self.open_sealed(&held.sealed) {
-                Ok(load) => self.opened.push_back((load, Arc::new(SignedPublication::of(&held.sealed)))),
+            match self.open_received(&held.received) {
+                Ok(opened) => self.opened.push_back(opened),
                 Err(e) if e.wants_reauth() => {
                     if self.held.put_back(held, self.live.began) {
                         self.drop_with(&e.to_string());
                     }
                 }
-                Err(e) => self.drop_with(&e.to_string()),
+                Err(e) => self.refuse(&e),
             }
         }
         let port = self.live.credentials.publish_port;
@@ -300,9 +298,8 @@ impl Publications {
     }
 
     fn resume_serials(&mut self) {
-        self.serials = SerialGuard::new();
         if let Some(file) = &self.file {
-            self.serials.accept(file.last(&self.live.credentials.publish_key));
+            self.receiver.resume(file.last(self.receiver.publish_key()));
         }
     }
 
@@ -321,7 +318,8 @@ impl Publications {
 fn connect(channel: &Channel, port: u16, topics: &[Bytes; 2]) -> Subscriber {
     let (opts, net) = (&channel.opts, &channel.opts.net);
     let config = SubConfig {
-        subscriptions: if net.filtering { topics.to_vec() } else { vec![Bytes::new()] },
+        // A publication for this minion alone comes only to who subscribed to exactly its topic.
+        subscriptions: if net.filtering { topics.to_vec() } else { vec![Bytes::new(), topics[1].clone()] },
         identity: Some(Bytes::from(opts.id.to_string())),
         backoff: net.backoff,
         keepalive: net.keepalive,

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use brine_protocol::job::worst_retcode;
 use brine_protocol::msgpack;
-use brine_protocol::publication::Sealed;
+use brine_protocol::publication::Signed;
+use brine_protocol::sealed::SealOffer;
 use brine_protocol::value::{Value, ValueExt};
-use brine_receipts::{Asked, Call, Digest, Fingerprint, Head, Outcome, Receipt, Series, Time};
+use brine_receipts::{Asked, AskedBy, Call, Digest, Fingerprint, Head, Outcome, Receipt, Series, Time};
 use serde_bytes::ByteBuf;
 
 /// Upper bound on a publication that is kept beside its receipt: the jobs of every day, not those with files in their arguments.
@@ -21,14 +22,12 @@ pub struct SignedPublication {
 
 impl SignedPublication {
     /// Of a publication that was verified.
-    pub fn of(sealed: &Sealed) -> Self {
-        let blob = sealed.blob();
-        let asked = sealed.signature().map(|(alg, signature)| Asked {
-            algorithm: alg.as_str().to_owned(),
-            signature: signature.to_vec(),
-            blob: (blob.len() <= MAX_KEPT).then(|| ByteBuf::from(blob)),
-        });
-        Self { hash: Digest::of(blob), asked }
+    pub fn of(signed: Signed) -> Self {
+        let Signed { algorithm, signature, message, offer } = signed;
+        let hash = Digest::of(&message);
+        let blob = (message.len() <= MAX_KEPT).then(|| ByteBuf::from(message));
+        let by = offer.map(|SealOffer { key, vouch }| AskedBy { key: key.to_vec(), vouch });
+        Self { hash, asked: Some(Asked { algorithm: algorithm.to_owned(), signature, blob, by }) }
     }
 }
 

@@ -388,6 +388,7 @@ impl Desk {
                     session_key: &script.session_key,
                     publish_port: self.publish_port,
                     sign_key: None,
+                    offer: None,
                 };
                 request.accepted(&self.key, &accepted)
             }

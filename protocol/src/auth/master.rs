@@ -6,8 +6,11 @@ use crate::crypticle::AesKey;
 use crate::ids::MinionId;
 use crate::keys::{EncAlg, KeyError, PrivateOps, PublicKey, SignAlg, clean_pem};
 use crate::msgpack;
+use crate::sealed::SealOffer;
 use crate::secret::Secret;
 use crate::value::{self, Value, ValueExt};
+
+use super::{OFFER, SEALS};
 
 /// Upper bound on the characters of a nonce. Salt's nonces have 32.
 const MAX_NONCE: usize = 128;
@@ -29,6 +32,8 @@ pub struct AuthRequest {
     pub token: Option<Vec<u8>>,
     /// Grains for auto-signing, a map.
     pub autosign_grains: Option<Value>,
+    /// Whether the sender says that it opens sealed publications (§5.5). Anybody could have said so.
+    pub seals: bool,
     /// The envelope's version.
     pub version: u64,
 }
@@ -106,6 +111,8 @@ pub struct Accepted<'a> {
     pub publish_port: u16,
     /// The key that signs the master's key (`master_sign_pubkey`), if configured.
     pub sign_key: Option<&'a dyn PrivateOps>,
+    /// The key of sealed publications, if the master makes them.
+    pub offer: Option<&'a SealOffer>,
 }
 
 /// The X9.31 signature over the publish key that every accept reply carries (§3.3).
@@ -161,6 +168,7 @@ impl AuthRequest {
             sig_algo,
             token: load.get_bytes("token").map(<[u8]>::to_vec),
             autosign_grains: load.get("autosign_grains").filter(|g| matches!(g, Value::Map(_))).cloned(),
+            seals: load.get(SEALS) == Some(&Value::Boolean(true)),
             version,
         })
     }
@@ -181,6 +189,9 @@ impl AuthRequest {
             load.insert("token", Value::Binary(token.clone()));
         }
         load.insert("pub", self.pub_pem.as_str());
+        if self.seals {
+            load.insert(SEALS, true);
+        }
         load
     }
 
@@ -250,6 +261,9 @@ impl AuthRequest {
         inner.insert("sig", Value::Binary(accepted.publish_key_sig.to_vec()));
         if self.version < 2 {
             return Ok(msgpack::encode_network(&inner));
+        }
+        if let Some(offer) = accepted.offer {
+            inner.insert(OFFER, offer.to_value());
         }
         inner.insert("nonce", self.nonce.as_str());
         signed(&inner, self.sig_algo, signer)

@@ -2,12 +2,13 @@
 
 use base64::Engine as _;
 
-use super::AuthRequest;
+use super::{AuthRequest, OFFER};
 use crate::crypticle::{AesKey, CryptError};
 use crate::envelope::{self, Envelope, into_bytes};
 use crate::ids::MinionId;
 use crate::keys::{EncAlg, KeyError, PrivateKey, PrivateOps, PublicKey, SignAlg, clean_pem};
 use crate::msgpack::{self, Limits};
+use crate::sealed::SealOffer;
 use crate::secret::Secret;
 use crate::value::{Value, ValueExt};
 
@@ -32,6 +33,10 @@ pub struct MinionAuth<'a> {
     pub sig_algo: SignAlg,
     /// Grains for `autosign_grains_dir`, a map, if configured.
     pub autosign_grains: Option<Value>,
+    /// Whether this minion opens sealed publications (§5.5).
+    pub seals: bool,
+    /// `require_sealed`: trust no master that makes none.
+    pub require_sealed: bool,
 }
 
 impl<'a> MinionAuth<'a> {
@@ -52,6 +57,8 @@ impl<'a> MinionAuth<'a> {
             enc_algo: EncAlg::OaepSha1,
             sig_algo: SignAlg::Pkcs1v15Sha1,
             autosign_grains: None,
+            seals: false,
+            require_sealed: false,
         }
     }
 
@@ -83,6 +90,7 @@ impl<'a> MinionAuth<'a> {
             sig_algo: self.sig_algo,
             token: sealed,
             autosign_grains: self.autosign_grains.clone(),
+            seals: self.seals,
             version: envelope::VERSION,
         };
         let payload = Envelope::clear(request.to_load()).encode();
@@ -193,10 +201,7 @@ impl AuthAttempt<'_> {
             Ok::<_, AuthError>(Secret::new(self.auth.key.decrypt(self.auth.enc_algo, sealed)?))
         };
         let publish_key = AesKey::from_bytes(decrypted("aes", "it has no publish key")?.expose())?;
-        let signed = inner.get_bytes("sig").and_then(|sig| master.x931_recover(sig));
-        if signed.as_deref() != Some(publish_key.digest().as_bytes()) {
-            return Err(AuthError::BadKeySignature);
-        }
+        let publish_key = checked_publish_key(publish_key, inner, &master)?;
         // A master with a new key cannot decrypt a token for its old one.
         if let Some(token) = &self.token
             && !master_is_new
@@ -207,13 +212,25 @@ impl AuthAttempt<'_> {
             }
         }
         let session_key = AesKey::from_bytes(decrypted("session", "it has no session key")?.expose())?;
-        let publish_port = inner
-            .get_u64("publish_port")
-            .and_then(|port| u16::try_from(port).ok())
-            .filter(|&port| port != 0)
-            .ok_or(AuthError::Malformed("its publish_port is no port"))?;
-        Ok(Credentials { publish_key, session_key, publish_port, master, master_is_new })
+        let publish_port = publish_port(inner)?;
+        let offer = match inner.get(OFFER).filter(|_| self.auth.seals) {
+            Some(offer) => Some(SealOffer::from_value(offer, &master).ok_or(AuthError::BadOffer)?),
+            None if self.auth.require_sealed => return Err(AuthError::NotSealed),
+            None => None,
+        };
+        Ok(Credentials { publish_key, session_key, publish_port, master, master_is_new, offer })
     }
+}
+
+/// Checks that the master signed this publish key (`sig`, §3.3).
+pub(super) fn checked_publish_key(key: AesKey, reply: &Value, master: &PublicKey) -> Result<AesKey, AuthError> {
+    let signed = reply.get_bytes("sig").and_then(|sig| master.x931_recover(sig));
+    if signed.as_deref() == Some(key.digest().as_bytes()) { Ok(key) } else { Err(AuthError::BadKeySignature) }
+}
+
+pub(super) fn publish_port(reply: &Value) -> Result<u16, AuthError> {
+    let port = reply.get_u64("publish_port").and_then(|port| u16::try_from(port).ok());
+    port.filter(|&port| port != 0).ok_or(AuthError::Malformed("its publish_port is no port"))
 }
 
 fn decode(bytes: &[u8]) -> Result<Value, AuthError> {
@@ -251,6 +268,8 @@ pub struct Credentials {
     pub master: PublicKey,
     /// Whether the master's key differs from the cached one and must be written to `minion_master.pub`.
     pub master_is_new: bool,
+    /// The key of sealed publications, if the master makes them and the minion opens them.
+    pub offer: Option<SealOffer>,
 }
 
 /// Why a reply does not authenticate.
@@ -294,6 +313,14 @@ pub enum AuthError {
     /// The master did not sign the publish key.
     #[error("the publish key in the reply is not signed by the master")]
     BadKeySignature,
+    /// The key of sealed publications is not vouched for by the master's key.
+    #[error("the key of sealed publications in the reply is not vouched for by the master's key")]
+    BadOffer,
+    /// The master makes no sealed publications, and the minion requires them.
+    #[error(
+        "the master makes no publications for this minion alone (it is no Brine master, or has `publications: shared`), and require_sealed is on"
+    )]
+    NotSealed,
     /// The master did not return the token.
     #[error("the master did not return the token of this request")]
     WrongToken,
@@ -308,6 +335,6 @@ pub enum AuthError {
 impl AuthError {
     /// Whether another try fails until somebody changes a configuration or a key.
     pub const fn is_permanent(&self) -> bool {
-        matches!(self, Self::MasterKeyChanged { .. } | Self::WrongFinger { .. } | Self::PubSig(_))
+        matches!(self, Self::MasterKeyChanged { .. } | Self::WrongFinger { .. } | Self::PubSig(_) | Self::NotSealed)
     }
 }

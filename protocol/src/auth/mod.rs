@@ -1,13 +1,20 @@
 //! Authentication (§3): establishes the publish key and the session key between a master and a minion.
 //!
 //! The minion's side is [`MinionAuth`] → [`AuthAttempt`] → [`AuthOutcome`]; the master's side is [`AuthRequest`] with
-//! its reply builders.
+//! its reply builders. Later, a minion can renew its keys by its session ([`resume_request`]).
 
 mod master;
 mod minion;
+mod resume;
+
+/// The field of a request whose sender opens sealed publications (§5.5).
+pub(crate) const SEALS: &str = "seals";
+/// The field of an accept reply with the key of sealed publications.
+const OFFER: &str = "sealed";
 
 pub use master::{Accepted, AuthRefusal, AuthRequest, publish_key_signature};
 pub use minion::{AuthAttempt, AuthError, AuthOutcome, Credentials, MinionAuth};
+pub use resume::{RESUME, resume_request, resumed};
 
 #[cfg(test)]
 mod tests;

@@ -37,6 +37,7 @@ fn accept(request: &AuthRequest, master: &dyn PrivateOps, sign_key: Option<&dyn 
         session_key: &KEYS.session,
         publish_port: 4505,
         sign_key,
+        offer: None,
     };
     request.accepted(master, &accepted).unwrap()
 }
@@ -284,6 +285,7 @@ fn a_key_that_is_none_is_not_accepted() {
         session_key: &KEYS.session,
         publish_port: 1,
         sign_key: None,
+        offer: None,
     };
     assert!(request.accepted(&*MASTER, &accepted).is_err());
 }

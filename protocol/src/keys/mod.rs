@@ -14,7 +14,7 @@ use std::str::FromStr;
 
 use rsa::pkcs1::{DecodeRsaPrivateKey as _, DecodeRsaPublicKey as _, EncodeRsaPrivateKey as _};
 use rsa::pkcs8::{DecodePrivateKey as _, DecodePublicKey as _, EncodePublicKey as _, LineEnding};
-use rsa::traits::PublicKeyParts as _;
+use rsa::traits::{PrivateKeyParts as _, PublicKeyParts as _};
 use rsa::{BoxedUint, Oaep, Pkcs1v15Sign, RsaPrivateKey, RsaPublicKey};
 use sha1::Sha1;
 use sha2::{Digest as _, Sha224, Sha256};
@@ -254,6 +254,20 @@ impl PrivateKey {
     /// The public half.
     pub const fn public(&self) -> &PublicKey {
         &self.public
+    }
+
+    /// A secret that follows from this key, for one use: HKDF-SHA256 with the modulus as salt, the private exponent as
+    /// input and the use as info. It says nothing about the key or the secrets for other uses.
+    pub fn derive(&self, usage: &[u8]) -> Secret<[u8; 32]> {
+        use ring::hkdf::{HKDF_SHA256, Salt};
+        let secret = Zeroizing::new(self.key.d().to_be_bytes());
+        let mut derived = [0; 32];
+        Salt::new(HKDF_SHA256, &self.key.n().to_be_bytes())
+            .extract(&secret)
+            .expand(&[usage], HKDF_SHA256)
+            .and_then(|okm| okm.fill(&mut derived))
+            .expect("one block of output");
+        Secret::new(derived)
     }
 
     /// Writes the key file atomically with mode 0400; others can never read it.

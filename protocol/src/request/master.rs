@@ -1,6 +1,7 @@
 //! The master's side: proves the sender of a request and makes replies.
 
 use super::TOKEN;
+use crate::auth::SEALS;
 use crate::crypticle::{AesKey, CryptError, Crypticle};
 use crate::envelope::{AesEnvelope, VERSION};
 use crate::ids::MinionId;
@@ -33,8 +34,10 @@ impl RequestPolicy {
 pub struct Request {
     /// The sender: proved by session key and token, and named by both envelope and load.
     pub id: MinionId,
-    /// The load without `nonce` and `tok`.
+    /// The load without `nonce`, `tok` and `seals`.
     pub load: Value,
+    /// Whether the sender opens sealed publications (§5.5).
+    pub seals: bool,
     /// The nonce for the reply.
     pub nonce: Option<String>,
     /// `cmd`.
@@ -190,8 +193,9 @@ pub fn open_request_with(
             _ => return Err(RequestRefusal::Nonce { id }),
         },
     };
+    let seals = load.remove(SEALS) == Some(Value::Boolean(true));
     let cmd = load.get_text("cmd").unwrap_or_default().to_owned();
-    Ok(Request { id, load, nonce, cmd, enc_algo: envelope.enc_algo.clone(), sig_algo: envelope.sig_algo.clone() })
+    Ok(Request { id, load, seals, nonce, cmd, enc_algo: envelope.enc_algo.clone(), sig_algo: envelope.sig_algo.clone() })
 }
 
 /// Whether the minion made the load's `sig` (`minion_sign_messages`, §6.3); none if there is no `sig`.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::TOKEN;
-use crate::auth::Credentials;
+use crate::auth::{Credentials, SEALS};
 use crate::crypticle::{AesKey, CryptError, Crypticle};
 use crate::envelope::{AesEnvelope, Envelope, VERSION, into_bytes};
 use crate::ids::MinionId;
@@ -23,6 +23,8 @@ pub struct Session {
     enc_algo: EncAlg,
     sig_algo: SignAlg,
     sign: bool,
+    /// The master makes sealed publications, so each request says that this minion opens them.
+    seals: bool,
 }
 
 /// A request ready to be sent.
@@ -86,6 +88,7 @@ impl Session {
             enc_algo,
             sig_algo,
             sign: false,
+            seals: credentials.offer.is_some(),
         })
     }
 
@@ -111,13 +114,13 @@ impl Session {
     }
 
     pub(crate) fn seal_with(&self, mut load: Value, nonce: String, ts: i64) -> Result<SealedRequest, KeyError> {
-        for key in ["nonce", "ts", "tok", "sig"] {
+        for key in ["nonce", "ts", "tok", "sig", SEALS] {
             load.remove(key);
         }
         load.insert("id", &self.id);
         let mut sent = load;
         let signature = if self.sign {
-            // The signature covers everything except nonce and token, which the master removes before it verifies.
+            // The signature covers everything except nonce, token and mark, which the master removes before it verifies.
             let mut signed = sent.clone();
             signed.insert("ts", ts);
             Some(self.key.sign(self.sig_algo, &msgpack::encode_disk(&signed))?)
@@ -129,6 +132,9 @@ impl Session {
         sent.insert("tok", Value::Binary(self.token.expose().clone()));
         if let Some(signature) = signature {
             sent.insert("sig", Value::Binary(signature));
+        }
+        if self.seals {
+            sent.insert(SEALS, true);
         }
         let envelope = Envelope::Aes(AesEnvelope {
             load: self.crypticle.seal(&sent, None),

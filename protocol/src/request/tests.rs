@@ -24,6 +24,7 @@ static CREDENTIALS: LazyLock<Credentials> = LazyLock::new(|| Credentials {
     publish_port: 4505,
     master: MASTER.public().clone(),
     master_is_new: false,
+    offer: None,
 });
 
 const NONCE: &str = "0123456789abcdef0123456789abcdef";

@@ -39,6 +39,7 @@ fn session(line: &Json) -> Session {
         publish_port: 4505,
         master: KEYS.master.public().clone(),
         master_is_new: false,
+        offer: None,
     };
     let key = Arc::new(KEYS.minion.clone());
     Session::new(&minion_id(), key, &credentials, EncAlg::OaepSha1, SignAlg::Pkcs1v15Sha1).unwrap()
@@ -107,6 +108,7 @@ fn check_pillar_reply(line: &Json) {
     let request = Request {
         id: minion_id(),
         load: Value::Nil,
+        seals: false,
         nonce: Some(nonce.to_owned()),
         cmd: "_pillar".to_owned(),
         enc_algo: None,

@@ -3,10 +3,11 @@
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use brine_protocol::auth::{AuthOutcome, Credentials, MinionAuth};
+use brine_protocol::auth::{AuthOutcome, Credentials, MinionAuth, resume_request};
 use brine_protocol::ids::MinionId;
 use brine_protocol::keys::{EncAlg, PublicKey, SignAlg};
 use brine_protocol::request::{ReplyError, SealedRequest, Session};
+use brine_protocol::sealed::SealKeys;
 use brine_protocol::value::Value;
 use brine_zmtp::{Backoff, Endpoint, ReqConfig, Requester};
 
@@ -23,6 +24,8 @@ const RECONNECT_MAX: Duration = Duration::from_secs(2);
 pub(crate) struct Live {
     pub(crate) session: Session,
     pub(crate) credentials: Credentials,
+    /// What opens publications for this minion alone.
+    pub(crate) seal_keys: Option<SealKeys>,
 }
 
 /// One minion's link to its master.
@@ -74,6 +77,33 @@ impl Link {
         }
     }
 
+    /// Gets the present keys, as a minion does that lost the master or cannot open a publication: under its session if the master still
+    /// knows it, otherwise by authenticating.
+    pub(crate) async fn renew(&mut self) {
+        match self.resume().await {
+            Ok(()) => up(&self.stats.resumed),
+            Err(error) => {
+                self.stats.error(&format!("resumption: {error}"));
+                self.sign_in().await;
+            }
+        }
+    }
+
+    async fn resume(&mut self) -> Result<(), String> {
+        let Some(live) = self.live.as_deref().filter(|live| live.credentials.offer.is_some()) else {
+            return Err("there is no session for it".to_owned());
+        };
+        let sealed = live.session.seal_request(resume_request()).map_err(|error| error.to_string())?;
+        let started = Instant::now();
+        let reply = self.requester.request(sealed.payload.into(), self.plan.timeout).await;
+        let answer = live.session.open_reply(&reply.map_err(|error| error.to_string())?, &sealed.nonce);
+        self.stats.auth_time.add(started.elapsed());
+        let credentials = live.credentials.resume(&answer.map_err(|error| error.to_string())?);
+        let (credentials, session) = (credentials.map_err(|error| error.to_string())?, live.session.clone());
+        self.live = Some(Box::new(Live { seal_keys: seal_keys(&self.id, &credentials), session, credentials }));
+        Ok(())
+    }
+
     /// Attempts an authentication once. The error is the wait before the next attempt.
     async fn try_sign_in(&mut self) -> Result<(), Duration> {
         let (stats, refused) = (Arc::clone(&self.stats), self.plan.refused_wait);
@@ -81,7 +111,7 @@ impl Link {
             stats.error(&text);
             wait
         };
-        let auth = MinionAuth { master: self.master.get(), ..MinionAuth::with(&self.id, &*self.key) };
+        let auth = MinionAuth { master: self.master.get(), seals: self.plan.seals, ..MinionAuth::with(&self.id, &*self.key) };
         let attempt = auth.attempt().map_err(|error| failed(format!("authentication: {error}"), refused))?;
         let started = Instant::now();
         up(&stats.auth_sent);
@@ -123,7 +153,7 @@ impl Link {
         let session = Session::new(&self.id, key, &credentials, EncAlg::default(), SignAlg::default());
         let session = session.map_err(|error| format!("the session: {error}"))?;
         self.master.get_or_init(|| credentials.master.clone());
-        self.live = Some(Box::new(Live { session, credentials }));
+        self.live = Some(Box::new(Live { seal_keys: seal_keys(&self.id, &credentials), session, credentials }));
         up(&self.stats.authenticated);
         Ok(())
     }
@@ -166,6 +196,11 @@ impl Link {
             }
         }
     }
+}
+
+fn seal_keys(id: &MinionId, credentials: &Credentials) -> Option<SealKeys> {
+    let Credentials { publish_key, session_key, offer, .. } = credentials;
+    Some(SealKeys::new(id, offer.clone()?, publish_key, session_key))
 }
 
 fn requester(plan: &Plan) -> Requester {

@@ -92,6 +92,9 @@ struct Run {
     /// Minions subscribe to their own topics (zmq_filtering)
     #[arg(long)]
     filtering: bool,
+    /// Minions know only what Python's know: no publications for one minion alone, and no going on with a session
+    #[arg(long)]
+    shared: bool,
     /// Ends after so long instead of at Ctrl-C
     #[arg(long = "for", value_name = "SECONDS", value_parser = seconds)]
     run_for: Option<Duration>,
@@ -200,6 +203,7 @@ async fn swarm(opts: Run) -> Result<(), String> {
         reconnect: (opts.reconnect / 10, opts.reconnect),
         pillar: opts.pillar,
         filtering: opts.filtering,
+        seals: !opts.shared,
         ..Plan::default()
     };
     let swarm = Swarm::start(plan, &keys).map_err(|error| error.to_string())?;

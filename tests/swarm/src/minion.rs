@@ -116,28 +116,25 @@ impl Minion {
                 SubEvent::Connected if std::mem::replace(&mut connected_before, true) => {
                     // Like a real minion, because the master may be another one with another publish key.
                     link.reconnect();
-                    link.sign_in().await;
+                    link.renew().await;
                 }
                 SubEvent::Connected => self.greet(&mut link).await,
                 SubEvent::Disconnected { reason } => shared.stats.error(&format!("publications: {reason}")),
                 SubEvent::Message(frames) => {
-                    // With or without a topic.
-                    if let Some(payload) = frames.last() {
-                        up(&shared.stats.publications);
-                        self.publication(&mut link, payload).await;
-                    }
+                    up(&shared.stats.publications);
+                    self.publication(&mut link, &frames).await;
                 }
             }
         }
     }
 
-    async fn publication(&mut self, link: &mut Link, payload: &Bytes) {
+    async fn publication(&mut self, link: &mut Link, frames: &[Bytes]) {
         let stats = Arc::clone(&self.shared.stats);
-        let mut opened = self.open(link, payload);
+        let mut opened = self.open(link, frames);
         if opened.as_ref().is_some_and(|opened| opened.as_ref().is_err_and(|error| error.wants_reauth())) {
             sleep(self.shared.plan.reauth_over.mul_f64(rand::random())).await;
-            link.sign_in().await;
-            opened = self.open(link, payload);
+            link.renew().await;
+            opened = self.open(link, frames);
         }
         let job = match opened {
             Some(Ok(job)) => job,
@@ -161,9 +158,8 @@ impl Minion {
         }
     }
 
-    fn open(&self, link: &Link, payload: &Bytes) -> Option<Result<Arc<Job>, crate::publications::Unusable>> {
-        let credentials = &link.live()?.credentials;
-        Some(self.shared.publications.open(payload, &credentials.master, &credentials.publish_key))
+    fn open(&self, link: &Link, frames: &[Bytes]) -> Option<Result<Arc<Job>, crate::publications::Unusable>> {
+        self.shared.publications.open(frames, &self.id.topic(), link.live()?)
     }
 
     /// Runs a job and sends the return until the master has acknowledged it.
@@ -290,7 +286,7 @@ impl Subscription {
         let topics = vec![Bytes::from_static(BROADCAST.as_bytes()), Bytes::from(id.topic())];
         let (initial, max) = plan.reconnect;
         let config = SubConfig {
-            subscriptions: if plan.filtering { topics } else { vec![Bytes::new()] },
+            subscriptions: if plan.filtering { topics } else { vec![Bytes::new(), topics[1].clone()] },
             identity: Some(Bytes::from(id.to_string())),
             backoff: Backoff { initial, max, randomize: true },
             ..SubConfig::default()

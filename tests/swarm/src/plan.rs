@@ -37,6 +37,8 @@ pub struct Plan {
     pub pillar: bool,
     /// Whether a minion subscribes only to its own topics (`zmq_filtering`).
     pub filtering: bool,
+    /// Whether a minion opens publications for it alone, and goes on with its session, as Brine's minions do.
+    pub seals: bool,
 }
 
 impl Default for Plan {
@@ -57,6 +59,7 @@ impl Default for Plan {
             restart_every: None,
             pillar: false,
             filtering: false,
+            seals: true,
         }
     }
 }

@@ -56,6 +56,8 @@ counters! {
     auth_sent,
     /// Authentications that the master accepted.
     auth_accepted,
+    /// Sessions that the master went on with, so that no authentication was necessary.
+    resumed,
     /// Authentications whose key waits for an operator.
     auth_pending,
     /// Authentications that the master rejected, or for which it had no room.
@@ -219,7 +221,8 @@ impl fmt::Display for Report {
         )?;
         writeln!(
             f,
-            "  authentication  {} sent: {} accepted, {} pending, {} rejected, {} told to come again, {} without an answer; {}",
+            "  authentication  {} went on with their session; {} sent: {} accepted, {} pending, {} rejected, {} told to come again, {} without an answer; {}",
+            c.resumed,
             c.auth_sent,
             c.auth_accepted,
             c.auth_pending,

@@ -43,6 +43,10 @@ settings! { AREA = "Keys and authentication";
     PING_ON_ROTATE: bool = flag("ping_on_rotate", master("false"));
     /// Algorithm that signs publications.
     PUBLISH_SIGNING_ALGORITHM: String = choice("publish_signing_algorithm", master("PKCS1v15-SHA1"), SIGN);
+    /// Publish jobs for Brine minions so that only the minions that are meant can read them; `shared` publishes as Salt does, readable by all.
+    PUBLICATIONS: String = choice("publications", master("sealed"), &["sealed", "shared"]);
+    /// Take only jobs that no other minion can read, and only a Brine master that publishes them so.
+    REQUIRE_SEALED: bool = flag("require_sealed", minion("false"));
     /// Sign the master's public key with a second key, which minions verify with `verify_master_pubkey_sign`.
     MASTER_SIGN_PUBKEY: bool = flag("master_sign_pubkey", master("false"));
     /// Name of the second key's files in `pki_dir`: `NAME.pem` and `NAME.pub`.

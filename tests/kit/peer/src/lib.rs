@@ -34,13 +34,15 @@ pub struct Minion {
     pub credentials: Option<Credentials>,
     /// The session with these credentials.
     pub session: Option<Session>,
+    /// Whether it opens publications for it alone, as Brine's minions do and Python's do not.
+    pub seals: bool,
 }
 
 impl Minion {
     /// Makes a minion that no master knows, with one of the keys.
     pub fn new(id: &str, key_no: usize) -> Self {
         let id = MinionId::try_from(id).unwrap();
-        Self { id, key: Arc::new(key(key_no)), master: None, credentials: None, session: None }
+        Self { id, key: Arc::new(key(key_no)), master: None, credentials: None, session: None, seals: false }
     }
 
     /// Writes its key where a master with this `pki_dir` has accepted it.
@@ -53,6 +55,7 @@ impl Minion {
     pub async fn authenticate(&self, master: &Endpoint) -> AuthOutcome {
         let mut auth = MinionAuth::new(&self.id, &self.key);
         auth.master = self.master.as_ref();
+        auth.seals = self.seals;
         let attempt = auth.attempt().unwrap();
         let mut requester = Requester::new(master.clone(), ReqConfig::default());
         let reply = requester.request(attempt.payload().to_vec().into(), ANSWER).await.unwrap();

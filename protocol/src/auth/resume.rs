@@ -1,0 +1,49 @@
+//! Resumption (§3.10): a minion whose session the master still knows gets the present keys under that session.
+//!
+//! The request proves the minion as every encrypted request does, and only the master can answer it. So nobody needs an
+//! RSA private operation: after a rotation of the publish key, a fleet is back as fast as it can ask.
+
+use super::minion::{checked_publish_key, publish_port};
+use super::{AuthError, Credentials, OFFER};
+use crate::crypticle::AesKey;
+use crate::sealed::SealOffer;
+use crate::value::{Value, ValueExt as _, map};
+
+/// The command.
+pub const RESUME: &str = "_resume";
+
+/// The load of a minion's request.
+pub fn resume_request() -> Value {
+    map([("cmd", RESUME)])
+}
+
+/// The master's answer, which is sealed with the session's key. `publish_key_sig` as in the accept reply.
+pub fn resumed(publish_key: &AesKey, publish_key_sig: &[u8], publish_port: u16, offer: &SealOffer) -> Value {
+    map([
+        ("aes", Value::from(publish_key.text().expose().as_str())),
+        ("sig", Value::Binary(publish_key_sig.to_vec())),
+        ("publish_port", Value::from(publish_port)),
+        (OFFER, offer.to_value()),
+    ])
+}
+
+impl Credentials {
+    /// Takes over the keys of an answer to [`resume_request`], which was opened with this session.
+    ///
+    /// # Errors
+    /// When the answer is none, or its keys are not signed by the master of this session. The minion then authenticates.
+    pub fn resume(&self, answer: &Value) -> Result<Self, AuthError> {
+        let text = answer.get_text("aes").ok_or(AuthError::Malformed("it has no publish key"))?;
+        let publish_key = checked_publish_key(AesKey::from_text(text)?, answer, &self.master)?;
+        let offer = answer.get(OFFER).ok_or(AuthError::NotSealed)?;
+        let offer = SealOffer::from_value(offer, &self.master).ok_or(AuthError::BadOffer)?;
+        Ok(Self {
+            publish_key,
+            session_key: self.session_key.clone(),
+            publish_port: publish_port(answer)?,
+            master: self.master.clone(),
+            master_is_new: false,
+            offer: Some(offer),
+        })
+    }
+}
