@@ -9,6 +9,7 @@ use brine_protocol::ids::{Jid, MinionId};
 use brine_protocol::keys::{PrivateKey, SignAlg};
 use brine_protocol::msgpack::{self, Limits};
 use brine_protocol::publication;
+use brine_protocol::sealed::{Body, Epoch, SealKeys, SealOffer, Sealed, SigningKey};
 use brine_protocol::target::{Facts, Target, TargetType};
 use brine_protocol::value::{Value, map};
 use brine_zmtp::frame::{Decoder, DecoderLimits, encode_message};
@@ -20,6 +21,8 @@ type PathFn = fn(u32);
 pub(crate) const PATHS: &[(&str, PathFn)] = &[
     ("publication_sealed", publication_sealed),
     ("publication_opened", publication_opened),
+    ("publication_sealed_for_each", publication_sealed_for_each),
+    ("publication_of_ones_own_opened", publication_of_ones_own_opened),
     ("return_opened", return_opened),
     ("target_matched", target_matched),
     ("zmtp_messages_decoded", zmtp_messages_decoded),
@@ -83,6 +86,45 @@ fn publication_opened(rounds: u32) {
     for _ in 0..rounds {
         let opened = publication::open(&sealed, key.public(), &crypticle, &mut SerialGuard::new());
         black_box(opened.expect("it is the master's"));
+    }
+}
+
+/// What seals publications for ten minions, and opens one.
+struct Sealing {
+    signer: SigningKey,
+    epoch: Epoch,
+    ids: Vec<MinionId>,
+    keys: SealKeys,
+}
+
+impl Sealing {
+    fn new() -> Self {
+        let (key, publish) = (key(), aes());
+        let ids: Vec<MinionId> = (0..10).map(|n| format!("web{n}.example").parse().expect("an id")).collect();
+        let signer = SigningKey::of(&key).expect("it derives");
+        let offer = SealOffer::make(&signer, &key).expect("the key signs");
+        Self { epoch: Epoch::new(&publish, &signer), signer, keys: SealKeys::new(&ids[0], offer, &publish, &aes()), ids }
+    }
+}
+
+/// The master signs a publication and seals it for ten minions.
+fn publication_sealed_for_each(rounds: u32) {
+    let Sealing { signer, epoch, ids, .. } = Sealing::new();
+    for serial in 1..=u64::from(rounds) {
+        let body = Body::seal(&job(), serial, &epoch, &signer);
+        for id in &ids {
+            black_box(body.header(id, &aes(), &epoch));
+        }
+    }
+}
+
+/// A minion opens a publication for it alone, and verifies it.
+fn publication_of_ones_own_opened(rounds: u32) {
+    let Sealing { signer, epoch, ids, keys } = Sealing::new();
+    let body = Body::seal(&job(), 1, &epoch, &signer);
+    let sealed = Sealed::parse(&body.header(&ids[0], &aes(), &epoch), body.bytes()).expect("well formed");
+    for _ in 0..rounds {
+        black_box(sealed.load(&keys).expect("it is the master's"));
     }
 }
 

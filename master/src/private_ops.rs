@@ -1,4 +1,4 @@
-//! Private-key operations: the implementation in use, and the bounded pool that runs them off the I/O threads.
+//! RSA operations: the implementation in use, and the bounded pool that runs them off the I/O threads.
 
 use std::sync::Arc;
 
@@ -23,6 +23,15 @@ pub(crate) fn generate(bits: usize) -> Result<PrivateKey, KeyError> {
         return Ok(key);
     }
     PrivateKey::generate(bits)
+}
+
+/// Whether this token of a request was made with this key (§4.1), by the fastest built-in implementation.
+pub(crate) fn is_token(key: &PublicKey, token: &[u8]) -> bool {
+    #[cfg(feature = "openssl")]
+    let good = brine_protocol::request::is_tokens_message(brine_openssl::x931_recover(key, token).as_deref());
+    #[cfg(not(feature = "openssl"))]
+    let good = brine_protocol::request::is_token(key, token);
+    good
 }
 
 /// Runs private-key operations, at most one for each processor. Further ones wait in order of arrival.

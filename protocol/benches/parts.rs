@@ -8,9 +8,11 @@ use brine_protocol::ids::MinionId;
 use brine_protocol::keys::{PrivateKey, PrivateOps as _, SignAlg};
 use brine_protocol::msgpack::{self, Limits};
 use brine_protocol::publication;
+use brine_protocol::sealed::{Body, Epoch, SealKeys, SealOffer, Sealed, SigningKey};
 use brine_protocol::target::{Facts, Target, TargetType};
 use brine_protocol::value::{Value, map};
-use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use criterion::measurement::WallTime;
+use criterion::{BatchSize, BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
 
 const SIGN: SignAlg = SignAlg::Pkcs1v15Sha1;
 
@@ -45,6 +47,7 @@ fn crypto(c: &mut Criterion) {
     group.bench_function("a publication opened", |b| {
         b.iter(|| publication::open(&sealed, key.public(), &crypticle, &mut SerialGuard::new()));
     });
+    sealing(&mut group, &key);
     for bytes in [100, 10_000, 1_000_000] {
         let value = value(bytes);
         let sealed = crypticle.seal(&value, None);
@@ -54,6 +57,20 @@ fn crypto(c: &mut Criterion) {
             b.iter(|| crypticle.open(black_box(&sealed), None, &Limits::REQUEST));
         });
     }
+}
+
+/// A publication for minions alone: its body, a header for each minion, and what a minion does with it.
+fn sealing(group: &mut BenchmarkGroup<'_, WallTime>, key: &PrivateKey) {
+    let (publish, session) = (AesKey::generate(), AesKey::generate());
+    let id: MinionId = "web1.example".parse().expect("an id");
+    let signer = SigningKey::of(key).expect("it derives");
+    let epoch = Epoch::new(&publish, &signer);
+    group.bench_function("a body sealed and signed", |b| b.iter(|| Body::seal(&job(), 1, &epoch, &signer)));
+    let body = Body::seal(&job(), 1, &epoch, &signer);
+    group.bench_function("a header for one minion", |b| b.iter(|| body.header(black_box(&id), &session, &epoch)));
+    let sealed = Sealed::parse(&body.header(&id, &session, &epoch), body.bytes()).expect("well formed");
+    let keys = SealKeys::new(&id, SealOffer::make(&signer, key).expect("it signs"), &publish, &session);
+    group.bench_function("a sealed publication opened", |b| b.iter(|| sealed.load(&keys)));
 }
 
 fn packing(c: &mut Criterion) {

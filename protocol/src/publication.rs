@@ -323,6 +323,7 @@ impl Receiver {
                     return Err(PublicationError::Twin);
                 }
                 self.accept(serial)?;
+                self.last_sealed = None;
                 let (alg, signature) = shared.signature.clone().unwrap_or_default();
                 let signed =
                     Signed { algorithm: alg.as_str(), signature, message: shared.blob.clone(), offer: None };

@@ -213,6 +213,7 @@ mod tests {
 
         fn ask_from(&self, id: &str, pem: &str, autosign_grains: Option<Value>, origin: Option<u64>) -> &'static str {
             let request = AuthRequest {
+                seals: false,
                 id: MinionId::try_from(id).unwrap(),
                 nonce: "0".repeat(32),
                 pub_pem: pem.to_owned(),

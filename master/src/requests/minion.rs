@@ -6,7 +6,7 @@ use brine_protocol::ids::MinionId;
 use brine_protocol::keys::KeyState;
 use brine_protocol::msgpack::Limits;
 use brine_protocol::request::{
-    Request, RequestPolicy, RequestRefusal, clear_reply, is_token, open_request_with, seal_reply,
+    Request, RequestPolicy, RequestRefusal, clear_reply, open_request_with, seal_reply,
 };
 use brine_protocol::value::{Value, ValueExt, empty_map, map};
 use brine_zmtp::Reply;
@@ -19,6 +19,7 @@ use crate::keys::{MinionKey, MinionKeys};
 use crate::lanes::Turn;
 use crate::live_settings::LiveSettings;
 use crate::mine::{Mine, MineRequest};
+use crate::private_ops::is_token;
 use crate::quotas::QuotaKind;
 use crate::refusals::{Refusals, Stranger, Who};
 use crate::replay::Freshness;

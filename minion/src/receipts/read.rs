@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use brine_protocol::keys::PrivateKey;
-use brine_protocol::value::{Value, map};
+use brine_protocol::value::{Value, ValueExt as _, map};
 use brine_receipts::{Asked, Chain, ChainId, Evidence, Odd, Record, SignedReceipt, Vouched, fields};
 
 use super::files::{FILE_MAX, Lock};
@@ -67,19 +67,30 @@ pub(crate) fn page(dir: &Path, place: &str, jid: &str, rsa: Option<&PrivateKey>)
     };
     let shown = taken.into_iter().rev().filter_map(|(_, compact, asked)| match rsa {
         Some(rsa) => line(&compact, rsa).map(Value::from),
-        None => shown(&compact, asked.as_ref()),
+        None => shown(&compact, asked.as_ref(), !jid.is_empty()),
     });
     Ok(Page { receipts: shown.collect(), next })
 }
 
-fn shown(compact: &[u8], asked: Option<&Asked>) -> Option<Value> {
+/// With `whole`, also what proves to others who asked.
+fn shown(compact: &[u8], asked: Option<&Asked>, whole: bool) -> Option<Value> {
     let (receipt, _) = SignedReceipt::unverified(compact).ok()?;
     let mut shown = fields(&receipt);
     let kept = asked.map(|asked| {
-        let whole = asked.blob.is_some();
-        map([("signedWith", Value::from(asked.algorithm.as_str())), ("whole", Value::from(whole))])
+        let mut kept = map([
+            ("signedWith", Value::from(asked.algorithm.as_str())),
+            ("whole", Value::from(asked.blob.is_some())),
+        ]);
+        let hexed = |bytes: &[u8]| Value::from(hex::encode(bytes));
+        if let Some((by, blob)) = asked.by.as_ref().zip(asked.blob.as_ref()).filter(|_| whole) {
+            kept.insert("message", hexed(blob));
+            kept.insert("signature", hexed(&asked.signature));
+            kept.insert("key", hexed(&by.key));
+            kept.insert("vouch", hexed(&by.vouch));
+        }
+        kept
     });
-    brine_protocol::value::ValueExt::insert(&mut shown, "publicationKept", kept.unwrap_or(Value::Nil));
+    shown.insert("publicationKept", kept.unwrap_or(Value::Nil));
     Some(shown)
 }
 

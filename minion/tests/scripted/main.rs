@@ -16,5 +16,6 @@ mod publications;
 mod replays;
 mod returns;
 mod schedule;
+mod sealed;
 mod secrets;
 mod startup;

@@ -6,20 +6,23 @@ use std::time::Duration;
 
 use brine_kit::wait::Deadline;
 pub use brine_kit_peer::key;
-use brine_protocol::auth::{Accepted, AuthRequest, publish_key_signature};
+use brine_protocol::auth::{Accepted, AuthRequest, RESUME, publish_key_signature, resumed};
 use brine_protocol::crypticle::{AesKey, Crypticle};
 use brine_protocol::envelope::Envelope;
-use brine_protocol::ids::Jid;
+use brine_protocol::ids::{Jid, MinionId};
 use brine_protocol::keys::{PrivateKey, PublicKey, SignAlg};
 use brine_protocol::msgpack::Limits;
 use brine_protocol::publication;
 use brine_protocol::request::{Request, RequestPolicy, clear_reply, open_request, seal_pillar_reply, seal_reply};
+use brine_protocol::sealed::{Body, Epoch, SealOffer, SigningKey};
 use brine_protocol::value::{Value, ValueExt, empty_map, map};
 use brine_zmtp::{Endpoint, PubConfig, Publisher, Router, RouterConfig};
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+
+use crate::running::ID;
 
 /// A deadline far beyond the duration of every step, and shorter than the minion's own time limits.
 pub const DEADLINE: Duration = Duration::from_secs(20);
@@ -90,6 +93,10 @@ pub struct Script {
     pub minion_key: Option<PublicKey>,
     /// Replaces the reply to the next return.
     pub next_reply: Option<Vec<u8>>,
+    /// Whether it makes sealed publications, and goes on with sessions, as a Brine master.
+    pub seals: bool,
+    /// Replaces the answer to the next minion that goes on with its session.
+    pub next_resumed: Option<Value>,
 }
 
 pub struct Master {
@@ -123,6 +130,8 @@ impl Master {
             refuses: false,
             minion_key: None,
             next_reply: None,
+            seals: false,
+            next_resumed: None,
         };
         let (seen_by, seen) = mpsc::unbounded_channel();
         let mut this = Self {
@@ -270,6 +279,24 @@ impl Master {
         DEADLINE.within(publisher.wait_for_subscribers(1)).await;
     }
 
+    /// Publishes a sealed job for the minion.
+    pub fn publish_sealed(&self, fun: &str, arg: Vec<Value>) -> Jid {
+        let jid = Jid::now();
+        let frames = self.seal_for(&ID.parse().unwrap(), &job(&jid, fun, arg));
+        self.publisher.as_ref().unwrap().send(frames);
+        jid
+    }
+
+    /// Returns the frames of a sealed publication for the minion with this id, with the minion's session.
+    pub fn seal_for(&self, id: &MinionId, load: &Value) -> Vec<Bytes> {
+        let mut script = self.script();
+        script.serial += 1;
+        let signer = SigningKey::of(&self.key).unwrap();
+        let epoch = Epoch::new(&script.publish_key, &signer);
+        let body = Body::seal(load, script.serial, &epoch, &signer);
+        vec![id.topic().into(), body.header(id, &script.session_key, &epoch), body.bytes().clone()]
+    }
+
     /// Publishes a job for all minions.
     pub fn publish(&self, fun: &str, arg: Vec<Value>) -> Jid {
         let jid = Jid::now();
@@ -331,6 +358,11 @@ struct Desk {
     publish_port: u16,
 }
 
+/// The offer of a master with this key.
+pub fn offer(key: &PrivateKey) -> SealOffer {
+    SealOffer::make(&SigningKey::of(key).unwrap(), key).unwrap()
+}
+
 impl Desk {
     async fn serve(self, mut router: Router) {
         while let Some(incoming) = router.recv().await {
@@ -382,13 +414,14 @@ impl Desk {
             Verdict::Full => request.full(&self.key),
             Verdict::Accept => {
                 let signature = publish_key_signature(&self.key, &script.publish_key).unwrap();
+                let offer = script.seals.then(|| offer(&self.key));
                 let accepted = Accepted {
                     publish_key: &script.publish_key,
                     publish_key_sig: &signature,
                     session_key: &script.session_key,
                     publish_port: self.publish_port,
                     sign_key: None,
-                    offer: None,
+                    offer: offer.as_ref(),
                 };
                 request.accepted(&self.key, &accepted)
             }
@@ -418,6 +451,11 @@ impl Desk {
         };
         let also = request.load.get_list("also").filter(|_| script.together);
         let value = match request.cmd.as_str() {
+            RESUME if !script.seals => empty_map(),
+            RESUME => script.next_resumed.take().unwrap_or_else(|| {
+                let signature = publish_key_signature(&self.key, &script.publish_key).unwrap();
+                resumed(&script.publish_key, &signature, self.publish_port, &offer(&self.key))
+            }),
             "_pillar" => return Some(seal_pillar_reply(&script.pillar, request, minion, &self.key).unwrap()),
             "_return" => match script.on_return {
                 OnReturn::Acknowledge => Value::Nil,

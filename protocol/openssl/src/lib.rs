@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use brine_protocol::keys::{EncAlg, KeyError, PrivateKey, PrivateOps, PublicKey, SignAlg};
+use brine_protocol::keys::{EncAlg, KeyError, PrivateKey, PrivateOps, PublicKey, SignAlg, x931_message};
 use openssl::bn::BigNum;
 use openssl::error::ErrorStack;
 use openssl::hash::MessageDigest;
@@ -27,6 +27,23 @@ pub fn generate(bits: usize) -> Option<PrivateKey> {
     let rsa = Rsa::generate(u32::try_from(bits).ok()?).ok()?;
     let pem = Zeroizing::new(rsa.private_key_to_pem().ok()?);
     PrivateKey::from_pem(std::str::from_utf8(&pem).ok()?).ok()
+}
+
+/// The message of an X9.31 signature, as [`PublicKey::x931_recover`], ten times as fast; none if the signature is not by this key.
+pub fn x931_recover(key: &PublicKey, signature: &[u8]) -> Option<Vec<u8>> {
+    let rsa = Rsa::public_key_from_pem(key.clean_pem().as_bytes()).ok()?;
+    let size = rsa.size() as usize;
+    if signature.len() != size {
+        return None;
+    }
+    let mut block = vec![0; size];
+    rsa.public_decrypt(signature, &mut block, Padding::NONE).ok()?;
+    if block.last()? & 0x0f != 0x0c {
+        let mut other = BigNum::new().ok()?;
+        other.checked_sub(rsa.n(), &*BigNum::from_slice(&block).ok()?).ok()?;
+        block = other.to_vec_padded(i32::try_from(size).ok()?).ok()?;
+    }
+    x931_message(&block).map(<[u8]>::to_vec)
 }
 
 impl fmt::Debug for OpensslKey {
@@ -143,7 +160,10 @@ mod tests {
         for message in [b"salt".as_slice(), &[b'x'; 64], &[0; 254], b""] {
             let signature = fast.x931_sign(message).unwrap();
             assert_eq!(signature, portable.x931_sign(message).unwrap());
-            assert_eq!(fast.public().x931_recover(&signature).unwrap(), message);
+            for signature in [signature.clone(), vec![0xff; 256], vec![1; 256], signature[1..].to_vec(), Vec::new()] {
+                assert_eq!(x931_recover(fast.public(), &signature), fast.public().x931_recover(&signature));
+            }
+            assert_eq!(x931_recover(fast.public(), &signature).unwrap(), message);
         }
         assert!(fast.x931_sign(&[1; 255]).is_err());
         for alg in [EncAlg::OaepSha1, EncAlg::OaepSha224] {

@@ -437,6 +437,11 @@ impl PublicKey {
     }
 }
 
+/// The message in a block with X9.31's padding, for other implementations; none if the padding is wrong.
+pub fn x931_message(block: &[u8]) -> Option<&[u8]> {
+    x931::unpad(block)
+}
+
 const fn check_size(bits: usize) -> Result<(), KeyError> {
     if bits < MIN_BITS || bits > MAX_BITS {
         return Err(KeyError::Size(bits));

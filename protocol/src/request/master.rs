@@ -138,7 +138,12 @@ pub fn open_request(
 /// Whether this token of a request (§4.1) was made with this key. Takes one public operation. The token of a key never
 /// changes, so a caller may remember a valid token and skip this check.
 pub fn is_token(key: &PublicKey, token: &[u8]) -> bool {
-    key.x931_recover(token).as_deref() == Some(TOKEN)
+    is_tokens_message(key.x931_recover(token).as_deref())
+}
+
+/// Whether this is what a token's signature is over, for other implementations of [`PublicKey::x931_recover`].
+pub fn is_tokens_message(message: Option<&[u8]>) -> bool {
+    message == Some(TOKEN)
 }
 
 /// As [`open_request`], with another check of the token: `is_token` decides whether the token was made with the

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use super::*;
 use crate::auth::Credentials;
-use crate::keys::{PrivateKey, PrivateOps, SignAlg};
+use crate::keys::{PrivateKey, SignAlg};
 use crate::publication::{Received, Receiver};
 use crate::value::{ValueExt as _, map};
 

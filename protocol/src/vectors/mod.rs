@@ -6,6 +6,7 @@
 mod auth;
 mod channel;
 mod data;
+mod sealed;
 mod target;
 
 use std::sync::LazyLock;
