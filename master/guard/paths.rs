@@ -103,7 +103,12 @@ impl Sealing {
         let ids: Vec<MinionId> = (0..10).map(|n| format!("web{n}.example").parse().expect("an id")).collect();
         let signer = SigningKey::of(&key).expect("it derives");
         let offer = SealOffer::make(&signer, &key).expect("the key signs");
-        Self { epoch: Epoch::new(&publish, &signer), signer, keys: SealKeys::new(&ids[0], offer, &publish, &aes()), ids }
+        Self {
+            epoch: Epoch::new(&publish, &signer),
+            signer,
+            keys: SealKeys::new(&ids[0], offer, &publish, &aes()),
+            ids,
+        }
     }
 }
 

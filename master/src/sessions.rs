@@ -75,8 +75,12 @@ impl MinionSession {
 
     /// The content of its file: nanoseconds since the epoch, flags, and the key's text.
     fn to_bytes(&self) -> Vec<u8> {
-        let made = self.made.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |made| u64::try_from(made.as_nanos()).unwrap_or(u64::MAX));
-        let flags = if self.seals() { SEALS } else { 0 } | if self.retired.load(Ordering::Relaxed) { RETIRED } else { 0 };
+        let made = self
+            .made
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .map_or(0, |made| u64::try_from(made.as_nanos()).unwrap_or(u64::MAX));
+        let flags =
+            if self.seals() { SEALS } else { 0 } | if self.retired.load(Ordering::Relaxed) { RETIRED } else { 0 };
         [made.to_be_bytes().as_slice(), &[flags], self.key.text().expose().as_bytes()].concat()
     }
 

@@ -325,8 +325,7 @@ impl Receiver {
                 self.accept(serial)?;
                 self.last_sealed = None;
                 let (alg, signature) = shared.signature.clone().unwrap_or_default();
-                let signed =
-                    Signed { algorithm: alg.as_str(), signature, message: shared.blob.clone(), offer: None };
+                let signed = Signed { algorithm: alg.as_str(), signature, message: shared.blob.clone(), offer: None };
                 Ok(Opened { load, signed })
             }
             Received::Sealed(sealed) => {

@@ -3,9 +3,9 @@
 
 use std::path::Path;
 
+use brine_kit::process::Output;
 use brine_protocol::keys::PrivateKey;
 use brine_protocol::sealed::Vault;
-use brine_kit::process::Output;
 use brine_tests::salt::{Kind, Master, Minion};
 use serde_json::json;
 

@@ -82,10 +82,7 @@ async fn sixty_minions_come_answer_and_come_back() {
     // Targets are resolved by the grains that the minions have sent.
     let before = swarm.counts();
     let jid = tokio::task::block_in_place(|| master.start_job(&["-G", "swarm_group:3", "test.ping"]));
-    until(&swarm, "a job for a tenth", |now| {
-        now.returns_acknowledged == before.returns_acknowledged + 6
-    })
-    .await;
+    until(&swarm, "a job for a tenth", |now| now.returns_acknowledged == before.returns_acknowledged + 6).await;
     assert!(!jid.is_empty());
     assert_eq!(swarm.counts().publications, before.publications + 6, "the others got nothing");
 

@@ -42,7 +42,8 @@ impl Publication {
     }
 
     pub(crate) fn each(heads: HashMap<Bytes, Bytes>, body: Bytes) -> Publication {
-        let len = heads.iter().map(|(topic, head)| topic.len() + head.len() + HEAD_OVERHEAD).sum::<usize>() + body.len();
+        let len =
+            heads.iter().map(|(topic, head)| topic.len() + head.len() + HEAD_OVERHEAD).sum::<usize>() + body.len();
         Publication::Each { heads: Arc::new(heads), body, len }
     }
 

@@ -78,7 +78,8 @@ impl Authenticator {
     async fn accept(&self, request: Arc<AuthRequest>, key: PublicKey) -> Result<Vec<u8>, Fault> {
         // A session is made only after acceptance, so nothing is stored for strangers.
         let key_stored = self.keys.stored_at(&request.id).ok_or_else(|| Fault::new("the key was deleted meanwhile"))?;
-        let session = self.sessions.for_auth(&request.id, key_stored, request.seals).map_err(|e| Fault::new(e.to_string()))?;
+        let session =
+            self.sessions.for_auth(&request.id, key_stored, request.seals).map_err(|e| Fault::new(e.to_string()))?;
         let publish_key = self.publish_key.current();
         let (publish_port, offer) = (self.publish_port, self.publish_key.offer().cloned());
         let sign_key = self.sign_key.clone();

@@ -5,9 +5,7 @@ use brine_protocol::envelope::AesEnvelope;
 use brine_protocol::ids::MinionId;
 use brine_protocol::keys::KeyState;
 use brine_protocol::msgpack::Limits;
-use brine_protocol::request::{
-    Request, RequestPolicy, RequestRefusal, clear_reply, open_request_with, seal_reply,
-};
+use brine_protocol::request::{Request, RequestPolicy, RequestRefusal, clear_reply, open_request_with, seal_reply};
 use brine_protocol::value::{Value, ValueExt, empty_map, map};
 use brine_zmtp::Reply;
 

@@ -270,14 +270,14 @@ impl TestMinion {
         SOON.within(async { while subscriber.recv().await != SubEvent::Connected {} }).await;
         master.server().wait_for_subscribers(1).await;
         let credentials = self.credentials.as_ref().unwrap();
-        let receiver = Receiver::new(&self.id, credentials, false);
+        let receiver = Box::new(Receiver::new(&self.id, credentials, false));
         Publications { subscriber, receiver, topic: self.id.topic() }
     }
 }
 
 pub(crate) struct Publications {
     subscriber: Subscriber,
-    pub(crate) receiver: Receiver,
+    pub(crate) receiver: Box<Receiver>,
     topic: String,
 }
 

@@ -31,7 +31,8 @@ async fn ping(master: &TestMaster, tgt: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_for_brine_minions_reaches_only_those_that_are_meant() {
     let master = TestMaster::start("").await;
-    let (web1, web2, db1) = (brine(&master, "web1", 1).await, brine(&master, "web2", 2).await, brine(&master, "db1", 1).await);
+    let (web1, web2, db1) =
+        (brine(&master, "web1", 1).await, brine(&master, "web2", 2).await, brine(&master, "db1", 1).await);
     let (mut one, mut two, mut other) =
         (listen(&master, &web1).await, listen(&master, &web2).await, listen(&master, &db1).await);
     // Somebody on the network with the topics of the others.
@@ -98,7 +99,12 @@ async fn nobody_on_the_network_makes_the_master_publish_in_the_open() {
     minion.seals = false;
     minion.authenticate(&master).await;
     assert_eq!(form().await, 3);
-    let old = map([("cmd", Value::from("_file_envs")), ("id", Value::from("web1")), ("ts", Value::from(1)), ("tok", Value::from("good"))]);
+    let old = map([
+        ("cmd", Value::from("_file_envs")),
+        ("id", Value::from("web1")),
+        ("ts", Value::from(1)),
+        ("tok", Value::from("good")),
+    ]);
     assert_eq!(decode(&master.raw(minion.envelope(old, "web1", 3)).await), Value::from("bad load"));
     assert_eq!(form().await, 3, "the session ended, and what is known of the minion did not");
 

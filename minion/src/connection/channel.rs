@@ -110,8 +110,10 @@ impl Channel {
         let auth = &self.opts.auth;
         let session = match resumed {
             Some(live) => live.session.clone(),
-            None => Session::new(&self.opts.id, Arc::clone(self.pki.key()), &credentials, auth.enc_algo, auth.sig_algo)?
-                .signing(auth.sign_messages),
+            None => {
+                Session::new(&self.opts.id, Arc::clone(self.pki.key()), &credentials, auth.enc_algo, auth.sig_algo)?
+                    .signing(auth.sign_messages)
+            }
         };
         let generation = self.generations.fetch_add(1, Ordering::Relaxed) + 1;
         let master = credentials.master.fingerprint().into();

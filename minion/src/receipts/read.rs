@@ -77,10 +77,8 @@ fn shown(compact: &[u8], asked: Option<&Asked>, whole: bool) -> Option<Value> {
     let (receipt, _) = SignedReceipt::unverified(compact).ok()?;
     let mut shown = fields(&receipt);
     let kept = asked.map(|asked| {
-        let mut kept = map([
-            ("signedWith", Value::from(asked.algorithm.as_str())),
-            ("whole", Value::from(asked.blob.is_some())),
-        ]);
+        let mut kept =
+            map([("signedWith", Value::from(asked.algorithm.as_str())), ("whole", Value::from(asked.blob.is_some()))]);
         let hexed = |bytes: &[u8]| Value::from(hex::encode(bytes));
         if let Some((by, blob)) = asked.by.as_ref().zip(asked.blob.as_ref()).filter(|_| whole) {
             kept.insert("message", hexed(blob));

@@ -200,7 +200,15 @@ pub fn open_request_with(
     };
     let seals = load.remove(SEALS) == Some(Value::Boolean(true));
     let cmd = load.get_text("cmd").unwrap_or_default().to_owned();
-    Ok(Request { id, load, seals, nonce, cmd, enc_algo: envelope.enc_algo.clone(), sig_algo: envelope.sig_algo.clone() })
+    Ok(Request {
+        id,
+        load,
+        seals,
+        nonce,
+        cmd,
+        enc_algo: envelope.enc_algo.clone(),
+        sig_algo: envelope.sig_algo.clone(),
+    })
 }
 
 /// Whether the minion made the load's `sig` (`minion_sign_messages`, §6.3); none if there is no `sig`.

@@ -9,8 +9,8 @@ mod minion;
 mod tests;
 
 pub use master::{
-    Request, RequestPolicy, RequestRefusal, clear_reply, is_token, open_request, open_request_with, seal_pillar_reply,
-    seal_reply, verify_load_signature,
+    Request, RequestPolicy, RequestRefusal, clear_reply, is_token, is_tokens_message, open_request, open_request_with,
+    seal_pillar_reply, seal_reply, verify_load_signature,
 };
 pub use minion::{ReplyError, SealedRequest, Session};
 

@@ -18,9 +18,7 @@ fn nonce(number: u64) -> Nonce {
 
 /// Encrypts in place, and appends the tag. The caller uses each number once for a key.
 pub(super) fn seal(with: &[u8; KEY_LEN], number: u64, data: &[u8], bytes: &mut Vec<u8>) {
-    key(with)
-        .seal_in_place_append_tag(nonce(number), Aad::from(data), bytes)
-        .expect("less than the cipher's 256 GiB");
+    key(with).seal_in_place_append_tag(nonce(number), Aad::from(data), bytes).expect("less than the cipher's 256 GiB");
 }
 
 /// Decrypts in place; none if it was not encrypted with this key, number and data.

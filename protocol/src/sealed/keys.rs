@@ -137,10 +137,7 @@ fn salt(publish: &AesKey) -> Salt {
 fn minion_key(salt: &Salt, session: &AesKey) -> [u8; KEY_LEN] {
     let mut key = [0; KEY_LEN];
     let secret = salt.extract(session.text().expose().as_bytes());
-    secret
-        .expand(&[MINION_KEY], HKDF_SHA256)
-        .and_then(|okm| okm.fill(&mut key))
-        .expect("one block of output");
+    secret.expand(&[MINION_KEY], HKDF_SHA256).and_then(|okm| okm.fill(&mut key)).expect("one block of output");
     key
 }
 

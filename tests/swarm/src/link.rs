@@ -111,7 +111,8 @@ impl Link {
             stats.error(&text);
             wait
         };
-        let auth = MinionAuth { master: self.master.get(), seals: self.plan.seals, ..MinionAuth::with(&self.id, &*self.key) };
+        let auth =
+            MinionAuth { master: self.master.get(), seals: self.plan.seals, ..MinionAuth::with(&self.id, &*self.key) };
         let attempt = auth.attempt().map_err(|error| failed(format!("authentication: {error}"), refused))?;
         let started = Instant::now();
         up(&stats.auth_sent);
