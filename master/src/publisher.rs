@@ -40,7 +40,8 @@ pub(crate) struct PublishKey {
     /// The master's signature of the key, the same for every minion.
     pub(crate) signature: Vec<u8>,
     crypticle: Crypticle,
-    epoch: Option<Epoch>,
+    /// None if no publication is sealed for one minion.
+    pub(crate) epoch: Option<Epoch>,
 }
 
 /// The key that signs sealed publications, and what minions are told about it.

@@ -110,7 +110,7 @@ impl Authenticator {
             self.fire(id, &key.pem, (true, "accept"), None);
         }
         let current = self.publish_key.current();
-        Some(resumed(&current.key, &current.signature, self.publish_port, offer))
+        Some(resumed(&current.key, current.epoch.as_ref()?, self.publish_port, offer))
     }
 
     fn report(&self, request: &AuthRequest, verdict: &Verdict) {

@@ -292,7 +292,7 @@ impl Master {
         let mut script = self.script();
         script.serial += 1;
         let signer = SigningKey::of(&self.key).unwrap();
-        let epoch = Epoch::new(&script.publish_key, &signer);
+        let epoch = epoch(&script.publish_key, &self.key);
         let body = Body::seal(load, script.serial, &epoch, &signer);
         vec![id.topic().into(), body.header(id, &script.session_key, &epoch), body.bytes().clone()]
     }
@@ -356,6 +356,11 @@ struct Desk {
     script: Arc<Mutex<Script>>,
     seen: mpsc::UnboundedSender<Seen>,
     publish_port: u16,
+}
+
+/// The epoch of a publish key of a master with this key.
+pub fn epoch(publish: &AesKey, key: &PrivateKey) -> Epoch {
+    Epoch::new(publish, &SigningKey::of(key).unwrap())
 }
 
 /// The offer of a master with this key.
@@ -453,8 +458,8 @@ impl Desk {
         let value = match request.cmd.as_str() {
             RESUME if !script.seals => empty_map(),
             RESUME => script.next_resumed.take().unwrap_or_else(|| {
-                let signature = publish_key_signature(&self.key, &script.publish_key).unwrap();
-                resumed(&script.publish_key, &signature, self.publish_port, &offer(&self.key))
+                let epoch = epoch(&script.publish_key, &self.key);
+                resumed(&script.publish_key, &epoch, self.publish_port, &offer(&self.key))
             }),
             "_pillar" => return Some(seal_pillar_reply(&script.pillar, request, minion, &self.key).unwrap()),
             "_return" => match script.on_return {

@@ -9,7 +9,7 @@ use brine_protocol::value::{Value, map};
 use bytes::Bytes;
 use tempfile::TempDir;
 
-use crate::master::{Master, Seen, Verdict, job, key, offer};
+use crate::master::{Master, Seen, Verdict, epoch, job, key, offer};
 use crate::running::{ID, Running, ready, start};
 
 /// A Brine master, and a minion that is connected and signed in.
@@ -113,14 +113,15 @@ async fn where_the_session_does_not_go_on_the_minion_authenticates() {
     let (_dir, mut master, minion) = begin("").await;
     let (port, own) = (master.publish_port, offer(&master.key));
     let forged = AesKey::generate();
-    let good = |key: &AesKey| brine_protocol::auth::publish_key_signature(&master.key, key).unwrap();
+    let good = epoch(&forged, &master.key);
     let answers = [
         map([("aes", "x")]),
         Value::from("bad load"),
         // A publish key, an Ed25519 key and a port that are not the master's.
-        resumed(&forged, &good(&AesKey::generate()), port, &own),
-        resumed(&forged, &good(&forged), port, &offer(&key(2))),
-        resumed(&forged, &good(&forged), 0, &own),
+        resumed(&forged, &epoch(&AesKey::generate(), &master.key), port, &own),
+        resumed(&forged, &epoch(&forged, &key(2)), port, &own),
+        resumed(&forged, &epoch(&forged, &key(2)), port, &offer(&key(2))),
+        resumed(&forged, &good, 0, &own),
     ];
     for answer in answers {
         master.rotate();

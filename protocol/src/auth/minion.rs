@@ -201,7 +201,10 @@ impl AuthAttempt<'_> {
             Ok::<_, AuthError>(Secret::new(self.auth.key.decrypt(self.auth.enc_algo, sealed)?))
         };
         let publish_key = AesKey::from_bytes(decrypted("aes", "it has no publish key")?.expose())?;
-        let publish_key = checked_publish_key(publish_key, inner, &master)?;
+        let signed = inner.get_bytes("sig").and_then(|sig| master.x931_recover(sig));
+        if signed.as_deref() != Some(publish_key.digest().as_bytes()) {
+            return Err(AuthError::BadKeySignature);
+        }
         // A master with a new key cannot decrypt a token for its old one.
         if let Some(token) = &self.token
             && !master_is_new
@@ -220,12 +223,6 @@ impl AuthAttempt<'_> {
         };
         Ok(Credentials { publish_key, session_key, publish_port, master, master_is_new, offer })
     }
-}
-
-/// Checks that the master signed this publish key (`sig`, §3.3).
-pub(super) fn checked_publish_key(key: AesKey, reply: &Value, master: &PublicKey) -> Result<AesKey, AuthError> {
-    let signed = reply.get_bytes("sig").and_then(|sig| master.x931_recover(sig));
-    if signed.as_deref() == Some(key.digest().as_bytes()) { Ok(key) } else { Err(AuthError::BadKeySignature) }
 }
 
 pub(super) fn publish_port(reply: &Value) -> Result<u16, AuthError> {

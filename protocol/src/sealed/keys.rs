@@ -92,6 +92,11 @@ impl SealOffer {
         Some(Self { key, vouch }).filter(|offer| offer.is_of(master))
     }
 
+    /// Whether this is the master's word (§5.5) that the epoch is one of it.
+    pub(crate) fn is_epoch(&self, id: &EpochId, word: &[u8]) -> bool {
+        UnparsedPublicKey::new(&ED25519, self.key).verify(&epoch_message(id), word).is_ok()
+    }
+
     /// Whether this RSA key vouches for the key.
     pub fn is_of(&self, master: &PublicKey) -> bool {
         master.verify(VOUCH, &statement(&self.key), &self.vouch)
@@ -121,6 +126,11 @@ impl Epoch {
     pub fn new(publish: &AesKey, signer: &SigningKey) -> Self {
         let id = epoch_id(publish);
         Self { id, word: signer.sign(&epoch_message(&id)), salt: salt(publish) }
+    }
+
+    /// The master's word for the epoch.
+    pub const fn word(&self) -> &[u8] {
+        &self.word
     }
 
     /// The key that encrypts the headers for the minion with this session key.
@@ -166,10 +176,5 @@ impl SealKeys {
     /// The key that signs, and the master's word for it.
     pub const fn offer(&self) -> &SealOffer {
         &self.offer
-    }
-
-    /// Whether the master says that this is an epoch of it.
-    pub(super) fn is_epoch(&self, id: &EpochId, word: &[u8]) -> bool {
-        UnparsedPublicKey::new(&ED25519, self.offer.key).verify(&epoch_message(id), word).is_ok()
     }
 }

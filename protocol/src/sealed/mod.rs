@@ -152,7 +152,7 @@ impl Sealed {
         let epoch = self.epoch();
         if epoch != keys.epoch {
             // Without this, anyone on the network could make the minion authenticate again.
-            return Err(if keys.is_epoch(&epoch, word) {
+            return Err(if keys.offer.is_epoch(&epoch, word) {
                 PublicationError::BadMac
             } else {
                 PublicationError::BadSignature
