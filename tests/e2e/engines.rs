@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 /// Answers each request with the next of these statuses, then with 200, and hands out status and body. It ends with the
 /// test's process.
-fn http_server(statuses: &'static [u16]) -> (u16, Receiver<(u16, Value)>) {
+pub(crate) fn http_server(statuses: &'static [u16]) -> (u16, Receiver<(u16, Value)>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let port = listener.local_addr().expect("bound").port();
     let (bodies, received) = channel();
@@ -63,20 +63,20 @@ fn line_server() -> (u16, Receiver<String>) {
     (port, received)
 }
 
-fn fire(master: &Master, tag: &str, data: &Value) {
+pub(crate) fn fire(master: &Master, tag: &str, data: &Value) {
     let mut bus = wait_for("the master's bus", || UnixStream::connect(master.path("sock/master_event_pull.ipc")).ok());
     bus.write_all(&frame(&Event::new(tag, from_json(data)), Framing::Prefixed)).expect("the master takes events");
 }
 
-fn engines(master: &Master) -> Value {
+pub(crate) fn engines(master: &Master) -> Value {
     master.command("salt-run", &["engines.list", "--out", "json"]).exits(0).json()
 }
 
-fn wait_engine(master: &Master, name: &str, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
+pub(crate) fn wait_engine(master: &Master, name: &str, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
     wait_for(&format!("{name}: {what}"), || Some(engines(master)[name].clone()).filter(&holds))
 }
 
-fn log(master: &Master) -> String {
+pub(crate) fn log(master: &Master) -> String {
     std::fs::read_to_string(master.path("master.out")).expect("the master's output")
 }
 

@@ -26,7 +26,7 @@ struct Own {
 /// One line: the sandbox does not start.
 pub(super) async fn start(opts: &EngineOpts, cachedir: &Path, bus: &Bus) -> Result<Arc<Sandbox>, String> {
     let package = Package::find().map_err(|error| error.to_string())?;
-    let used: BTreeSet<ModuleName> = opts.entries.iter().map(|entry| entry.module.clone()).collect();
+    let used = opts.modules();
     let config = SandboxConfig {
         executor: package.executor,
         compiler: package.compiler,

@@ -210,13 +210,25 @@ pub(super) fn assemble(
     let peer = shared.peer(configured.peer, &dispatcher, &runners);
     let (reactor, reactor_events) =
         Reactor::new(opts.reactor.clone(), opts.id.clone(), runners.clone(), bus.clone(), shared.chains.clone());
-    let engines = shared.engines.subscribe().map(|events| (shared.engines.clone(), events));
+    let engines = shared.engines.subscribe();
     let maintenance = Arc::new(shared.maintenance(&dispatcher, &peer, python_jobs));
     let handlers = Arc::new(shared.handlers(port, dispatcher, returns, runners, peer));
     let presence = shared.presence;
     let (audit, jobs, private, bus) = (audit.clone(), jobs.clone(), private.clone(), bus.clone());
-    let (reactor_events, engines) = (Mutex::new(reactor_events), Mutex::new(engines));
-    Ok(Master { opts, handlers, maintenance, audit, presence, jobs, private, bus, reactor, reactor_events, engines })
+    let (reactor_events, engine_events) = (Mutex::new(reactor_events), Mutex::new(engines));
+    Ok(Master {
+        opts,
+        handlers,
+        maintenance,
+        audit,
+        presence,
+        jobs,
+        private,
+        bus,
+        reactor,
+        reactor_events,
+        engine_events,
+    })
 }
 
 impl Shared<'_> {
@@ -405,7 +417,8 @@ pub(super) fn maintain(
     let every = opts.maintenance.loop_interval;
     let reactor = Arc::clone(&master.reactor);
     let reactor_events = master.reactor_events.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let engines = master.engines.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let engine_events = master.engine_events.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let engines = Arc::clone(&handlers.runners.parts.engines);
     let keep_events =
         event_return::run(jobs.clone(), opts.event_return.clone(), opts.id.clone(), kept_events, stop.clone());
     let (maintain, watch) = (maintenance.clone().run(stop.clone()), audit::watch_keys(audit.clone(), stop.clone()));
@@ -416,18 +429,13 @@ pub(super) fn maintain(
                 presence::tell(&presence, &bus, every, presence_stop).await;
             }
         };
-        let run_engines = async {
-            if let Some((engines, events)) = engines {
-                engines.run(events, engines_stop).await;
-            }
-        };
         tokio::join!(
             maintain,
             watch,
             tell_presence,
             keep_events,
             reactor.run(reactor_events, reactor_stop),
-            run_engines,
+            engines.run(engine_events, engines_stop),
             runners.tell_interrupted()
         );
     }
