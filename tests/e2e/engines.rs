@@ -132,6 +132,47 @@ fn returns_of_jobs_reach_servers() {
     assert!(!master.command("salt-run", &["config.get", "engines"]).stdout.contains("secret-token"));
 }
 
+/// The bus takes events only when all of the master's own parts that see them are there.
+#[test]
+fn an_event_of_the_first_moment_is_seen() {
+    let engine = |name: &str| {
+        format!(
+            "  - {name}: {{engine_module: webhook, url: 'http://127.0.0.1:9/', tags: {name}/*}}
+"
+        )
+    };
+    let mut master = Master::prepare(
+        Kind::Brine,
+        &format!(
+            "engines:
+{}{}",
+            engine("first"),
+            engine("later")
+        ),
+    );
+    for start in 0..5 {
+        let socket = master.path("sock/master_event_pull.ipc");
+        // Nothing waits between two tries, as the moment is short.
+        let first = std::thread::spawn(move || {
+            let end = std::time::Instant::now() + DEADLINE;
+            let mut bus = std::iter::repeat_with(|| UnixStream::connect(&socket))
+                .find_map(|bus| bus.ok().or_else(|| (std::time::Instant::now() > end).then(|| panic!("no bus"))))
+                .expect("it repeats");
+            bus.write_all(&frame(&Event::new("first/1", from_json(&json!({}))), Framing::Prefixed))
+                .expect("it is open");
+        });
+        master.up();
+        first.join().expect("the event was fired");
+        // The master answers, and so the start is over.
+        engines(&master);
+        fire(&master, "later/1", &json!({}));
+        let seen = |name: &str| engines(&master)[name]["seen"].clone();
+        wait_for("the later event", || (seen("later") == json!(1)).then_some(()));
+        assert_eq!(seen("first"), json!(1), "start {start}");
+        master.stop();
+    }
+}
+
 /// Marks of reactions that ran.
 fn reactions(events: &Events) -> Vec<Value> {
     let all = events.all().into_iter();

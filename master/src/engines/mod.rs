@@ -41,8 +41,15 @@ pub(crate) use config::EngineOpts;
 use run::Engine;
 use shared::SharedSandbox;
 
-/// Engines by their place in the configuration.
-type Table = Arc<Vec<Arc<Engine>>>;
+/// The engines that the configuration names, and their events. Both change in one step, so that an engine which is listed
+/// misses no event.
+#[derive(Clone, Default)]
+struct Table {
+    /// By their place in the configuration.
+    engines: Arc<[Arc<Engine>]>,
+    /// `None` without engines.
+    events: Option<Arc<Subscription>>,
+}
 
 /// The engines of a master.
 pub(crate) struct Engines {
@@ -52,27 +59,33 @@ pub(crate) struct Engines {
     id: String,
     cachedir: PathBuf,
     bus: Bus,
-    engines: watch::Sender<Table>,
+    table: watch::Sender<Table>,
 }
 
 impl Engines {
-    /// Makes the engines, without starting anything.
+    /// Makes the engines and subscribes them. They see what is on the bus from now on.
     pub(crate) fn new(opts: EngineOpts, id: String, cachedir: PathBuf, bus: Bus) -> Arc<Self> {
         let engines: Vec<_> = opts.entries.iter().map(|entry| Arc::new(Engine::new(Arc::clone(entry)))).collect();
-        let (opts, engines) = (watch::Sender::new(opts), watch::Sender::new(Arc::new(engines)));
-        Arc::new(Self { opts, id, cachedir, bus, engines })
+        let this = Self { opts: watch::Sender::new(opts), id, cachedir, bus, table: watch::Sender::default() };
+        this.publish(engines);
+        Arc::new(this)
     }
 
-    /// Subscribes to the bus; `None` without engines.
-    pub(crate) fn subscribe(&self) -> Option<Subscription> {
-        if self.engines.borrow().is_empty() {
-            return None;
-        }
-        let events = self.bus.subscribe();
-        if events.is_none() {
-            tracing::error!("no engine runs: the event bus has as many subscribers as it may");
-        }
-        events
+    /// Makes these the engines of the table, which is subscribed while it has any.
+    fn publish(&self, engines: Vec<Arc<Engine>>) {
+        let before = self.table.borrow().events.clone();
+        let events = match (engines.is_empty(), before) {
+            (true, _) => None,
+            (false, Some(events)) => Some(events),
+            (false, None) => {
+                let events = self.bus.subscribe();
+                if events.is_none() {
+                    tracing::error!("no engine runs: the event bus has as many subscribers as it may");
+                }
+                events.map(Arc::new)
+            }
+        };
+        self.table.send_replace(Table { engines: engines.into(), events });
     }
 
     /// Takes up a changed configuration, soon: engines that are new start, others end after their call, changed ones begin
@@ -83,28 +96,28 @@ impl Engines {
 
     /// What each engine does, by name.
     pub(crate) fn list(&self) -> Value {
-        let engines = Arc::clone(&self.engines.borrow());
+        let engines = Arc::clone(&self.table.borrow().engines);
         map(engines.iter().map(|engine| (&*engine.name, engine.shown())))
     }
 
-    /// Runs the engines until `stop`. `events` is what [`Self::subscribe`] returned.
-    pub(crate) async fn run(self: Arc<Self>, events: Option<Subscription>, stop: CancellationToken) {
+    /// Runs the engines until `stop`.
+    pub(crate) async fn run(self: Arc<Self>, stop: CancellationToken) {
         let sandboxes = Arc::new(SharedSandbox::default());
         tokio::select! {
             biased;
             () = stop.cancelled() => {}
-            () = self.look_at_events(events) => {}
+            () = self.look_at_events() => {}
             () = self.keep_running(&sandboxes, &stop) => {}
         }
         sandboxes.end();
         sandboxes.ended().await;
     }
 
-    /// Queues the events of the bus. Without engines there is no subscription.
-    async fn look_at_events(&self, mut events: Option<Subscription>) {
-        let mut changes = self.engines.subscribe();
-        let mut engines = Arc::clone(&changes.borrow_and_update());
+    /// Queues the events of the bus, until it is closed.
+    async fn look_at_events(&self) {
+        let mut changes = self.table.subscribe();
         loop {
+            let events = changes.borrow_and_update().events.clone();
             let next = async {
                 match &events {
                     Some(events) => events.next().await,
@@ -113,22 +126,15 @@ impl Engines {
             };
             let next = tokio::select! {
                 biased;
-                Ok(()) = changes.changed() => None,
-                next = next => Some(next),
+                Ok(()) = changes.changed() => continue,
+                next = next => next,
             };
+            // The table of now, which may be newer than the subscription: no engine in it misses the event.
+            let engines = Arc::clone(&self.table.borrow().engines);
             match next {
-                None => {
-                    engines = Arc::clone(&changes.borrow_and_update());
-                    match engines.is_empty() {
-                        true => events = None,
-                        false if events.is_none() => events = self.subscribe(),
-                        false => {}
-                    }
-                }
-                // The bus is closed: the master ends.
-                Some(None) => events = None,
-                Some(Some(Next::Lost(count))) => engines.iter().for_each(|engine| engine.queue.lost(count)),
-                Some(Some(Next::Event(event))) => look(&engines, &event),
+                None => return,
+                Some(Next::Lost(count)) => engines.iter().for_each(|engine| engine.queue.lost(count)),
+                Some(Next::Event(event)) => look(&engines, &event),
             }
         }
     }
@@ -137,7 +143,7 @@ impl Engines {
     async fn keep_running(&self, sandboxes: &Arc<SharedSandbox>, stop: &CancellationToken) {
         let mut wanted = self.opts.subscribe();
         let mut running = JoinSet::new();
-        let mut new = Vec::clone(&self.engines.borrow());
+        let mut new = self.table.borrow().engines.to_vec();
         loop {
             let opts = wanted.borrow_and_update().clone();
             let set_up = match opts.entries.is_empty() {
@@ -168,8 +174,8 @@ impl Engines {
 
     /// Changes the table to what the configuration says. Returns the engines that are new in it.
     fn take_up(&self, opts: &EngineOpts) -> Vec<Arc<Engine>> {
-        let before = Arc::clone(&self.engines.borrow());
-        let (mut table, mut new) = (Vec::new(), Vec::new());
+        let before = Arc::clone(&self.table.borrow().engines);
+        let (mut table, mut new): (Vec<Arc<Engine>>, Vec<Arc<Engine>>) = (Vec::new(), Vec::new());
         for entry in &opts.entries {
             match before.iter().find(|engine| engine.name == entry.name) {
                 Some(engine) => {
@@ -190,7 +196,7 @@ impl Engines {
             tracing::info!("engine {} ends", engine.name);
             engine.end();
         }
-        self.engines.send_replace(Arc::new(table));
+        self.publish(table);
         new
     }
 }

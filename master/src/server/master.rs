@@ -29,8 +29,6 @@ pub(super) struct Master {
     pub(super) reactor: Arc<Reactor>,
     /// The events of the reactor, until it runs.
     pub(super) reactor_events: Mutex<Option<Subscription>>,
-    /// The events of the engines, until they run.
-    pub(super) engine_events: Mutex<Option<Subscription>>,
 }
 
 impl Master {
