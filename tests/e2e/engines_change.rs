@@ -63,10 +63,18 @@ fn engines_run_only_with_the_signatures_that_the_owner_asks_for() {
     ] {
         wait_for(why, || log(&master).contains(why).then_some(()));
         let engine = wait_engine(&master, name, "an error", |it| it["last_error"].is_string());
-        assert_eq!(engine["state"], json!("backed off"), "{engine}");
+        assert_eq!((&engine["state"], &engine["handled"]), (&json!("backed off"), &json!(0)), "{engine}");
+        assert!(engine["last_error"].as_str().is_some_and(|error| error.contains(why)), "{engine}");
     }
     let good = engines(&master)["good"].clone();
     assert_eq!((&good["state"], &good["last_error"]), (&json!("running"), &json!(null)), "{good}");
+    // What was refused is looked at again, and runs once it is signed.
+    let signed = author.sign(&["ops"], "plain.wasm", &wasm);
+    fs::write(folder.join("plain.wasm.minisig"), signed).expect("our own folder");
+    hup(&master, &conf, &config, READ);
+    wait_engine(&master, "plain", "it works", |it| it["state"] == json!("running"));
+    let foreign = engines(&master)["foreign"].clone();
+    assert_eq!(foreign["state"], json!("backed off"), "{foreign}");
     // A key that the owner takes away counts no more, and its modules are refused.
     fs::write(master.path("conf/module_keys/other.pub"), author.public("stranger")).expect("our own folder");
     fs::remove_file(master.path("conf/module_keys/ops.pub")).expect("just written");

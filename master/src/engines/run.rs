@@ -155,10 +155,10 @@ impl Engine {
                     () = self.queue.ready() => {}
                     () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {}
                 }
-                let (sandbox, _in_use) = sandboxes.enter().await;
+                let (in_use, _token) = sandboxes.enter().await;
                 let batch = self.queue.take(if memory.failures > 0 { 1 } else { usize::MAX });
                 let count = batch.len();
-                let called = call::call(&sandbox, id, &entry, &batch, memory.state.as_deref()).await;
+                let called = call::call(&in_use, id, &entry, &batch, memory.state.as_deref()).await;
                 let (handled, lost, error) = memory.judge(count, called);
                 self.queue.settle(batch, handled, lost);
                 due = entry.interval.map(|interval| Instant::now() + interval);

@@ -10,12 +10,13 @@ use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::config::EngineOpts;
-use super::modules;
+use super::modules::{self, Refused};
 use crate::bus::Bus;
 
 /// A sandbox, and the calls that run in it.
-struct InUse {
-    sandbox: Arc<Sandbox>,
+pub(super) struct InUse {
+    pub(super) sandbox: Arc<Sandbox>,
+    pub(super) refused: Refused,
     calls: TaskTracker,
     /// What it was made with.
     opts: EngineOpts,
@@ -31,11 +32,11 @@ pub(super) struct SharedSandbox {
 
 impl SharedSandbox {
     /// Waits until there is a sandbox. It lasts for as long as the token.
-    pub(super) async fn enter(&self) -> (Arc<Sandbox>, TaskTrackerToken) {
+    pub(super) async fn enter(&self) -> (Arc<InUse>, TaskTrackerToken) {
         let mut now = self.now.subscribe();
-        let enter = |now: &InUse| (Arc::clone(&now.sandbox), now.calls.token());
+        let enter = |now: &Arc<InUse>| (Arc::clone(now), now.calls.token());
         // While it is borrowed, it cannot be exchanged: the token is taken before the sandbox is closed.
-        let entered = now.wait_for(Option::is_some).await.ok().and_then(|now| now.as_deref().map(enter));
+        let entered = now.wait_for(Option::is_some).await.ok().and_then(|now| now.as_ref().map(enter));
         match entered {
             Some(entered) => entered,
             // Never: the sender is here.
@@ -43,19 +44,19 @@ impl SharedSandbox {
         }
     }
 
-    /// Makes a sandbox with these settings, if the one of now has others.
+    /// Makes a sandbox with these settings, if the one of now has others or modules were refused, which may be good now.
     ///
     /// # Errors
     /// One line: it does not start. The one of now goes on.
     pub(super) async fn set_up(&self, opts: &EngineOpts, cachedir: &Path, bus: &Bus) -> Result<(), String> {
         let now = self.now.borrow().clone();
-        if let Some(now) = now.filter(|now| opts.has_sandbox_of(&now.opts)) {
+        if let Some(now) = now.filter(|now| now.refused.is_empty() && opts.has_sandbox_of(&now.opts)) {
             // Key files may have changed even if the configuration has not.
             now.sandbox.reload(opts.sandbox.policy.clone(), opts.sandbox.limits.clone()).await;
             return Ok(());
         }
-        let sandbox = modules::start(opts, cachedir, bus).await?;
-        let new = InUse { sandbox, calls: TaskTracker::new(), opts: opts.clone() };
+        let (sandbox, refused) = modules::start(opts, cachedir, bus).await?;
+        let new = InUse { sandbox, refused, calls: TaskTracker::new(), opts: opts.clone() };
         self.replace(Some(Arc::new(new)));
         Ok(())
     }
