@@ -5,6 +5,7 @@ use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
+use std::time::Instant;
 
 use brine_kit::process::{proc, run};
 use brine_kit::programs::testing;
@@ -17,7 +18,7 @@ use serde_json::{Value, json};
 
 /// Answers each request with the next of these statuses, then with 200, and hands out status and body. It ends with the
 /// test's process.
-fn http_server(statuses: &'static [u16]) -> (u16, Receiver<(u16, Value)>) {
+pub(crate) fn http_server(statuses: &'static [u16]) -> (u16, Receiver<(u16, Value)>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let port = listener.local_addr().expect("bound").port();
     let (bodies, received) = channel();
@@ -63,20 +64,20 @@ fn line_server() -> (u16, Receiver<String>) {
     (port, received)
 }
 
-fn fire(master: &Master, tag: &str, data: &Value) {
+pub(crate) fn fire(master: &Master, tag: &str, data: &Value) {
     let mut bus = wait_for("the master's bus", || UnixStream::connect(master.path("sock/master_event_pull.ipc")).ok());
     bus.write_all(&frame(&Event::new(tag, from_json(data)), Framing::Prefixed)).expect("the master takes events");
 }
 
-fn engines(master: &Master) -> Value {
+pub(crate) fn engines(master: &Master) -> Value {
     master.command("salt-run", &["engines.list", "--out", "json"]).exits(0).json()
 }
 
-fn wait_engine(master: &Master, name: &str, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
+pub(crate) fn wait_engine(master: &Master, name: &str, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
     wait_for(&format!("{name}: {what}"), || Some(engines(master)[name].clone()).filter(&holds))
 }
 
-fn log(master: &Master) -> String {
+pub(crate) fn log(master: &Master) -> String {
     std::fs::read_to_string(master.path("master.out")).expect("the master's output")
 }
 
@@ -130,6 +131,46 @@ fn returns_of_jobs_reach_servers() {
     assert_eq!((&webhook["state"], &webhook["left_out"], &webhook["lost"]), (&json!("running"), &json!(0), &json!(0)));
     assert!(!log(&master).contains("secret-token"), "settings of engines may hold secrets");
     assert!(!master.command("salt-run", &["config.get", "engines"]).stdout.contains("secret-token"));
+}
+
+/// The bus takes events only when all of the master's own parts that see them are there.
+#[test]
+fn an_event_of_the_first_moment_is_seen() {
+    let mut master = Master::prepare(Kind::Brine, "");
+    // Many reactions make the start longer, and so an event in it more likely.
+    let others: String = (0..5_000).map(|n| format!("  - 'never/*/{n}': [/none.sls]\n")).collect();
+    let engine =
+        |name: &str| format!("  - {name}: {{engine_module: webhook, url: 'http://127.0.0.1:9/', tags: {name}/*}}\n");
+    let engines_of_it: String = ["first", "reacted", "later"].map(engine).concat();
+    let sls = master.path("react.sls").display().to_string();
+    std::fs::write(&sls, "react:\n  runner.event.send: [{args: [{tag: reacted/1}]}]\n").expect("our own folder");
+    let conf = std::fs::read_to_string(master.path("conf/master")).expect("just written");
+    let conf = format!("{conf}\nengines:\n{engines_of_it}reactor:\n{others}  - first/*: [{sls}]\n");
+    std::fs::write(master.path("conf/master"), conf).expect("our own folder");
+    for start in 0..3 {
+        let socket = master.path("sock/master_event_pull.ipc");
+        // Nothing waits between two tries, as the moment is short.
+        let first = std::thread::spawn(move || {
+            let end = Instant::now() + DEADLINE;
+            let mut bus = loop {
+                match UnixStream::connect(&socket) {
+                    Ok(bus) => break bus,
+                    Err(error) => assert!(Instant::now() < end, "no bus: {error}"),
+                }
+            };
+            bus.write_all(&frame(&Event::new("first/1", from_json(&json!({}))), Framing::Prefixed))
+                .expect("it is open");
+        });
+        master.up();
+        first.join().expect("the event was fired");
+        // The master answers, and so the start is over.
+        engines(&master);
+        fire(&master, "later/1", &json!({}));
+        wait_engine(&master, "later", "the later event", |it| it["seen"] == json!(1));
+        assert_eq!(engines(&master)["first"]["seen"], json!(1), "start {start}");
+        wait_engine(&master, "reacted", "the reaction to the first event", |it| it["seen"] == json!(1));
+        master.stop();
+    }
 }
 
 /// Marks of reactions that ran.

@@ -17,6 +17,7 @@ mod copies;
 mod crash;
 mod daemons;
 mod engines;
+mod engines_change;
 mod facts;
 mod failures;
 mod file_states;

@@ -11,10 +11,10 @@ use brine_tests::salt::{Kind, Master, Minion};
 use serde_json::json;
 
 /// An author's folder with keys.
-struct Author(tempfile::TempDir);
+pub(crate) struct Author(tempfile::TempDir);
 
 impl Author {
-    fn new(keys: &[&str]) -> Self {
+    pub(crate) fn new(keys: &[&str]) -> Self {
         let author = Self(tempfile::tempdir().expect("a folder"));
         for key in keys {
             let prefix = author.path(key);
@@ -27,12 +27,12 @@ impl Author {
         self.0.path().join(name)
     }
 
-    fn public(&self, key: &str) -> Vec<u8> {
+    pub(crate) fn public(&self, key: &str) -> Vec<u8> {
         fs::read(self.path(&format!("{key}.pub"))).expect("a public key")
     }
 
     /// Signs a module with these keys under this name. Returns the signature file.
-    fn sign(&self, keys: &[&str], name: &str, wasm: &[u8]) -> Vec<u8> {
+    pub(crate) fn sign(&self, keys: &[&str], name: &str, wasm: &[u8]) -> Vec<u8> {
         let file = self.path(name);
         fs::write(&file, wasm).expect("our own folder");
         let _ = fs::remove_file(self.path(&format!("{name}.minisig")));

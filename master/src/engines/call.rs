@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use brine_protocol::ids::Jid;
 use brine_protocol::value::{Value, ValueExt as _, list, map, to_json};
-use brine_sandbox::{JobContext, Sandbox};
+use brine_sandbox::JobContext;
 
 use super::broker::user;
 use super::config::Entry;
 use super::modules::said;
+use super::shared::InUse;
 use crate::access::Principal;
 use crate::bus::BusEvent;
 
@@ -34,13 +35,13 @@ pub(super) struct Answer {
 /// # Errors
 /// One line: there is no such module, the call failed, or its answer cannot be used.
 pub(super) async fn call(
-    sandbox: &Sandbox,
+    in_use: &InUse,
     id: &str,
     entry: &Entry,
     events: &[Arc<BusEvent>],
     state: Option<&[u8]>,
 ) -> Result<Answer, String> {
-    let name = entry.module.as_str();
+    let (sandbox, name) = (&in_use.sandbox, entry.module.as_str());
     let fun = format!("{name}.{FUNCTION}");
     let job = JobContext {
         jid: Jid::now().to_string(),
@@ -65,8 +66,10 @@ pub(super) async fn call(
             };
             kwargs.push((param.name.to_string(), value));
         }
+    } else if let Some(why) = in_use.refused.get(&entry.module) {
+        return Err(short(why));
     }
-    // Without the module, the outcome says why there is none.
+    // Without a module that was refused, the outcome says that there is none.
     let outcome = sandbox.run(job, &fun, Vec::new(), kwargs).await;
     match outcome.success {
         true => answer(&outcome.value, events.len()),

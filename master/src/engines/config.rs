@@ -1,5 +1,6 @@
 //! The settings of engines.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,11 +31,25 @@ options! {
         pub(super) dirs: Vec<PathBuf> = dirs(c)?,
         /// `sandbox`: what modules may do on this host.
         pub(super) sandbox: Arc<Settings> = sandbox(c)?.into(),
+        /// The same as it is written.
+        pub(super) section: Value = c.get(settings::SANDBOX)?,
+    }
+}
+
+impl EngineOpts {
+    /// The modules of the engines.
+    pub(super) fn modules(&self) -> BTreeSet<ModuleName> {
+        self.entries.iter().map(|entry| entry.module.clone()).collect()
+    }
+
+    /// Whether a sandbox made with `other` has the modules and settings that this asks for.
+    pub(super) fn has_sandbox_of(&self, other: &Self) -> bool {
+        (&self.section, &self.dirs, self.modules()) == (&other.section, &other.dirs, other.modules())
     }
 }
 
 /// An entry of `engines`.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(super) struct Entry {
     /// The engine's name.
     pub(super) name: Arc<str>,

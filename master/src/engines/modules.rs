@@ -20,13 +20,16 @@ struct Own {
     signature: Option<Vec<u8>>,
 }
 
-/// Starts the sandbox and installs the owner's modules. One that cannot be used is logged.
+/// Modules of the owner that are not used, and why.
+pub(super) type Refused = BTreeMap<ModuleName, String>;
+
+/// Starts the sandbox and installs the owner's modules. One that cannot be used is logged and returned.
 ///
 /// # Errors
 /// One line: the sandbox does not start.
-pub(super) async fn start(opts: &EngineOpts, cachedir: &Path, bus: &Bus) -> Result<Arc<Sandbox>, String> {
+pub(super) async fn start(opts: &EngineOpts, cachedir: &Path, bus: &Bus) -> Result<(Arc<Sandbox>, Refused), String> {
     let package = Package::find().map_err(|error| error.to_string())?;
-    let used: BTreeSet<ModuleName> = opts.entries.iter().map(|entry| entry.module.clone()).collect();
+    let used = opts.modules();
     let config = SandboxConfig {
         executor: package.executor,
         compiler: package.compiler,
@@ -39,7 +42,8 @@ pub(super) async fn start(opts: &EngineOpts, cachedir: &Path, bus: &Bus) -> Resu
     };
     let (dirs, most) = (opts.dirs.clone(), opts.sandbox.compile.module);
     let names = used.clone();
-    let own = tokio::task::spawn_blocking(move || read(&names, &dirs, most)).await.map_err(|e| e.to_string())?;
+    let read = tokio::task::spawn_blocking(move || read(&names, &dirs, most)).await;
+    let (own, mut refused) = read.map_err(|e| e.to_string())?;
     let sandbox = Sandbox::start(config, Arc::new(MasterBroker::new(bus.clone()))).await.map_err(|e| e.to_string())?;
     for (name, _) in sandbox.installed() {
         // The owner took it away.
@@ -51,10 +55,13 @@ pub(super) async fn start(opts: &EngineOpts, cachedir: &Path, bus: &Bus) -> Resu
     }
     for (name, own) in own {
         if let Err(error) = sandbox.install(name.as_str(), &own.wasm, own.signature.as_deref(), ORIGIN).await {
-            tracing::error!("engines: {}", said(&error.to_string()));
+            refused.insert(name, said(&error.to_string()));
         }
     }
-    Ok(sandbox)
+    for why in refused.values() {
+        tracing::error!("engines: {why}");
+    }
+    Ok((sandbox, refused))
 }
 
 /// The sandbox's sentences about grants name the configuration of a minion; here it is the master's.
@@ -63,8 +70,8 @@ pub(super) fn said(text: &str) -> String {
 }
 
 /// Reads the modules of these names from the owner's folders. In several, the first one counts.
-fn read(names: &BTreeSet<ModuleName>, dirs: &[PathBuf], most: u64) -> BTreeMap<ModuleName, Own> {
-    let mut found = BTreeMap::new();
+fn read(names: &BTreeSet<ModuleName>, dirs: &[PathBuf], most: u64) -> (BTreeMap<ModuleName, Own>, Refused) {
+    let (mut found, mut refused) = (BTreeMap::new(), Refused::new());
     for name in names {
         for dir in dirs {
             match one(&dir.join(format!("{name}.wasm")), most) {
@@ -74,13 +81,13 @@ fn read(names: &BTreeSet<ModuleName>, dirs: &[PathBuf], most: u64) -> BTreeMap<M
                     break;
                 }
                 Err(why) => {
-                    tracing::error!("engines: {why}");
+                    refused.insert(name.clone(), why);
                     break;
                 }
             }
         }
     }
-    found
+    (found, refused)
 }
 
 fn one(path: &Path, most: u64) -> Result<Option<Own>, String> {
@@ -120,16 +127,21 @@ mod tests {
         std::fs::write(second.join("other.wasm"), "not named").unwrap();
         let names = BTreeSet::from(["mine".parse::<ModuleName>().unwrap()]);
         let dirs = [first.clone(), second];
-        let found = read(&names, &dirs, 1 << 20);
+        let (found, refused) = read(&names, &dirs, 1 << 20);
+        assert!(refused.is_empty());
         let found: Vec<_> = found.iter().map(|(name, own)| (name.as_str(), own.wasm.as_slice())).collect();
         assert_eq!(found, [("mine", b"one".as_slice())]);
-        assert!(read(&names, &dirs, 2).is_empty(), "it is too large");
+        let refusal = |most: u64| match read(&names, &dirs, most) {
+            (found, refused) if found.is_empty() => refused.into_values().collect::<String>(),
+            _ => panic!("it is read"),
+        };
+        assert!(refusal(2).contains("mine.wasm"), "it is too large");
         for path in [first.join("mine.wasm"), first.clone()] {
             let mode = std::fs::metadata(&path).unwrap().permissions();
             std::fs::set_permissions(&path, PermissionsExt::from_mode(0o777)).unwrap();
-            assert!(read(&names, &dirs, 1 << 20).is_empty(), "{}", path.display());
+            assert!(refusal(1 << 20).contains("mine.wasm is not used"), "{}", path.display());
             std::fs::set_permissions(&path, mode).unwrap();
         }
-        assert_eq!(read(&names, &dirs, 1 << 20).len(), 1);
+        assert_eq!(read(&names, &dirs, 1 << 20).0.len(), 1);
     }
 }

@@ -103,6 +103,13 @@ impl Queue {
         state.cut();
     }
 
+    /// Keeps only the events that the engine still sees.
+    pub(super) fn retain(&self, sees: impl Fn(&BusEvent) -> bool) {
+        let mut state = self.lock();
+        state.events.retain(|event| sees(event));
+        state.bytes = state.events.iter().map(|event| event.size()).sum();
+    }
+
     /// Waits until there are events.
     pub(super) async fn ready(&self) {
         while self.waiting() == 0 {

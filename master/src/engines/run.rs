@@ -10,13 +10,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use brine_protocol::value::{Value, list, map};
-use brine_sandbox::Sandbox;
+use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::call::{self, Answer};
 use super::config::Entry;
 use super::queue::Queue;
+use super::shared::SharedSandbox;
 
 /// The pause after the first failure.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -29,7 +30,11 @@ const TELL_EVERY: Duration = Duration::from_secs(60);
 
 /// An engine.
 pub(super) struct Engine {
-    pub(super) entry: Arc<Entry>,
+    pub(super) name: Arc<str>,
+    /// What the configuration says of it now.
+    entry: watch::Sender<Arc<Entry>>,
+    /// It is not in the configuration any more.
+    gone: CancellationToken,
     pub(super) queue: Queue,
     health: Mutex<Health>,
 }
@@ -93,46 +98,86 @@ impl Memory {
 
 impl Engine {
     pub(super) fn new(entry: Arc<Entry>) -> Self {
-        Self { entry, queue: Queue::default(), health: Mutex::default() }
+        let (name, gone) = (Arc::clone(&entry.name), CancellationToken::new());
+        Self { name, entry: watch::Sender::new(entry), gone, queue: Queue::default(), health: Mutex::default() }
     }
 
-    /// Calls the engine until `stop`.
-    pub(super) async fn run(&self, sandbox: &Sandbox, id: &str, stop: &CancellationToken) {
-        let running = async {
-            tokio::join!(self.calls(sandbox, id), self.tell());
-        };
+    /// Whether it sees events with this tag.
+    pub(super) fn sees(&self, tag: &str) -> bool {
+        self.entry.borrow().tags.see(tag)
+    }
+
+    /// Takes over what the configuration says of it. If that is something else, the engine begins anew after its call;
+    /// of the events that wait, those stay that it still sees. Returns whether it was something else.
+    pub(super) fn change(&self, entry: &Arc<Entry>) -> bool {
+        let changed = self.entry.send_if_modified(|now| {
+            let changed = *now != *entry;
+            if changed {
+                *now = Arc::clone(entry);
+            }
+            changed
+        });
+        if changed {
+            self.queue.retain(|event| entry.tags.see(&event.event.tag));
+        }
+        changed
+    }
+
+    /// Ends it after the call that it is in.
+    pub(super) fn end(&self) {
+        self.gone.cancel();
+    }
+
+    /// Calls the engine until it is gone, or `stop`.
+    pub(super) async fn run(&self, sandboxes: &SharedSandbox, id: &str, stop: &CancellationToken) {
         tokio::select! {
             biased;
             () = stop.cancelled() => {}
-            () = running => {}
+            () = self.calls(sandboxes, id) => {}
+            () = self.tell() => {}
         }
     }
 
-    async fn calls(&self, sandbox: &Sandbox, id: &str) {
-        let mut memory = Memory::default();
-        let mut due = self.entry.interval.map(|_| Instant::now());
-        self.health().state = Doing::Running;
-        loop {
-            tokio::select! {
-                () = self.queue.ready() => {}
-                () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {}
+    async fn calls(&self, sandboxes: &SharedSandbox, id: &str) {
+        let mut entries = self.entry.subscribe();
+        while !self.gone.is_cancelled() {
+            let entry = Arc::clone(&entries.borrow_and_update());
+            let mut memory = Memory::default();
+            let mut due = entry.interval.map(|_| Instant::now());
+            // Where no sandbox starts, it says so.
+            drop(sandboxes.enter().await);
+            *self.health() = Health { state: Doing::Running, ..Health::default() };
+            loop {
+                tokio::select! {
+                    biased;
+                    () = self.gone.cancelled() => return,
+                    Ok(()) = entries.changed() => break,
+                    () = self.queue.ready() => {}
+                    () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {}
+                }
+                let (in_use, _token) = sandboxes.enter().await;
+                let batch = self.queue.take(if memory.failures > 0 { 1 } else { usize::MAX });
+                let count = batch.len();
+                let called = call::call(&in_use, id, &entry, &batch, memory.state.as_deref()).await;
+                let (handled, lost, error) = memory.judge(count, called);
+                self.queue.settle(batch, handled, lost);
+                due = entry.interval.map(|interval| Instant::now() + interval);
+                self.note(&memory, error);
+                // An engine that handles nothing, and says no error, must not spin.
+                let pause = if handled == 0 && count > 0 { memory.pause().max(FIRST_PAUSE) } else { memory.pause() };
+                tokio::select! {
+                    biased;
+                    () = self.gone.cancelled() => return,
+                    Ok(()) = entries.changed() => break,
+                    () = tokio::time::sleep(pause) => {}
+                }
             }
-            let batch = self.queue.take(if memory.failures > 0 { 1 } else { usize::MAX });
-            let count = batch.len();
-            let called = call::call(sandbox, id, &self.entry, &batch, memory.state.as_deref()).await;
-            let (handled, lost, error) = memory.judge(count, called);
-            self.queue.settle(batch, handled, lost);
-            due = self.entry.interval.map(|interval| Instant::now() + interval);
-            self.note(&memory, error);
-            // An engine that handles nothing, and says no error, must not spin.
-            let pause = if handled == 0 && count > 0 { memory.pause().max(FIRST_PAUSE) } else { memory.pause() };
-            tokio::time::sleep(pause).await;
         }
     }
 
     /// Notes what became of a call; what is new is said.
     fn note(&self, memory: &Memory, error: Option<String>) {
-        let name = &self.entry.name;
+        let name = &self.name;
         let mut health = self.health();
         let before = std::mem::replace(&mut health.failures, memory.failures);
         health.state = if memory.failures == 0 { Doing::Running } else { Doing::BackedOff };
@@ -158,7 +203,7 @@ impl Engine {
             if (now.left_out, now.lost) != (left_out, lost) {
                 tracing::warn!(
                     "engine {}: {} events had no room and {} were given up after calls that failed",
-                    self.entry.name,
+                    self.name,
                     now.left_out - left_out,
                     now.lost - lost
                 );
@@ -177,6 +222,7 @@ impl Engine {
     /// What `engines.list` shows of it.
     pub(super) fn shown(&self) -> Value {
         let counts = self.queue.counts();
+        let entry = Arc::clone(&self.entry.borrow());
         let health = self.health();
         let state = match health.state {
             Doing::Starting => "starting",
@@ -185,8 +231,8 @@ impl Engine {
             Doing::CannotRun => "cannot run",
         };
         map([
-            ("module", Value::from(self.entry.module.as_str())),
-            ("tags", list(self.entry.tags.texts())),
+            ("module", Value::from(entry.module.as_str())),
+            ("tags", list(entry.tags.texts())),
             ("state", state.into()),
             ("seen", counts.seen.into()),
             ("handled", counts.handled.into()),

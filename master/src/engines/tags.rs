@@ -9,10 +9,10 @@ const MAX_GLOBS: usize = 1_000;
 const MAX_GLOB: usize = 4_096;
 
 /// The globs of an engine.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq)]
 pub(super) struct Tags(Vec<Glob>);
 
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 struct Glob {
     text: String,
     /// The number of parts before the first one with a wildcard.

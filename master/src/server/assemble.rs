@@ -140,11 +140,15 @@ impl Opened {
         Ok(Remote { listener, acceptor, keys: NodeKeys::open(&opts.keys.pki_dir)? })
     }
 
-    /// Opens the bus's sockets, after the returners of `event_return` have subscribed.
-    pub(super) fn listen(&self, opts: &MasterOpts) -> Result<KeptEvents, MasterStartError> {
-        let kept = event_return::subscribe(&opts.event_return, &self.bus);
-        self.bus.listen(&opts.bus.sock_dir)?;
-        Ok(kept)
+    /// Subscribes the returners of `event_return`.
+    pub(super) fn keep_events(&self, opts: &MasterOpts) -> KeptEvents {
+        event_return::subscribe(&opts.event_return, &self.bus)
+    }
+
+    /// Opens the bus's sockets. Whoever may fire events then finds all that see them: the returners of `event_return`,
+    /// the reactor and the engines have subscribed.
+    pub(super) fn listen(&self, opts: &MasterOpts) -> Result<(), MasterStartError> {
+        Ok(self.bus.listen(&opts.bus.sock_dir)?)
     }
 }
 
@@ -213,13 +217,12 @@ pub(super) fn assemble(
     let peer = shared.peer(configured.peer, &dispatcher, &runners);
     let (reactor, reactor_events) =
         Reactor::new(opts.reactor.clone(), opts.id.clone(), runners.clone(), bus.clone(), shared.chains.clone());
-    let engines = shared.engines.subscribe().map(|events| (shared.engines.clone(), events));
     let maintenance = Arc::new(shared.maintenance(&dispatcher, &peer, python_jobs));
     let handlers = Arc::new(shared.handlers(port, dispatcher, returns, runners, peer));
     let presence = shared.presence;
     let (audit, jobs, private, bus) = (audit.clone(), jobs.clone(), private.clone(), bus.clone());
-    let (reactor_events, engines) = (Mutex::new(reactor_events), Mutex::new(engines));
-    Ok(Master { opts, handlers, maintenance, audit, presence, jobs, private, bus, reactor, reactor_events, engines })
+    let reactor_events = Mutex::new(reactor_events);
+    Ok(Master { opts, handlers, maintenance, audit, presence, jobs, private, bus, reactor, reactor_events })
 }
 
 impl Shared<'_> {
@@ -408,7 +411,7 @@ pub(super) fn maintain(
     let every = opts.maintenance.loop_interval;
     let reactor = Arc::clone(&master.reactor);
     let reactor_events = master.reactor_events.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let engines = master.engines.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let engines = Arc::clone(&handlers.runners.parts.engines);
     let keep_events =
         event_return::run(jobs.clone(), opts.event_return.clone(), opts.id.clone(), kept_events, stop.clone());
     let (maintain, watch) = (maintenance.clone().run(stop.clone()), audit::watch_keys(audit.clone(), stop.clone()));
@@ -419,18 +422,13 @@ pub(super) fn maintain(
                 presence::tell(&presence, &bus, every, presence_stop).await;
             }
         };
-        let run_engines = async {
-            if let Some((engines, events)) = engines {
-                engines.run(events, engines_stop).await;
-            }
-        };
         tokio::join!(
             maintain,
             watch,
             tell_presence,
             keep_events,
             reactor.run(reactor_events, reactor_stop),
-            run_engines,
+            engines.run(engines_stop),
             runners.tell_interrupted()
         );
     }

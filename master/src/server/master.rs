@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex};
 use crate::audit::Audit;
 use crate::bus::{Bus, Subscription};
 use crate::config::MasterOpts;
-use crate::engines::Engines;
 use crate::fileserver::FileServer;
 use crate::jobs::JobCache;
 use crate::maintenance::Maintenance;
@@ -30,8 +29,6 @@ pub(super) struct Master {
     pub(super) reactor: Arc<Reactor>,
     /// The events of the reactor, until it runs.
     pub(super) reactor_events: Mutex<Option<Subscription>>,
-    /// The engines and their events, until they run.
-    pub(super) engines: Mutex<Option<(Arc<Engines>, Subscription)>>,
 }
 
 impl Master {
@@ -55,6 +52,7 @@ impl Master {
         auths.auth.gate.replace(opts.gate.clone());
         live.store(opts.live.clone().into());
         self.reactor.replace(&opts.reactor);
+        runners.parts.engines.replace(&opts.engines);
         Ok(())
     }
 }

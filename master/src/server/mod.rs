@@ -143,9 +143,11 @@ impl Server {
         let api_port = bind_api(&opts.ports).await?;
         let opened = Opened::open(&opts).await?;
         let remote = api_port.map(|listener| opened.remote(&opts, listener)).transpose()?;
-        let kept_events = opened.listen(&opts)?;
+        let kept_events = opened.keep_events(&opts);
         let port = publish.port().unwrap_or(opts.ports.publish_port);
         let master = assemble::assemble(opts, configured, &opened, publisher.clone(), port)?;
+        // All parts of the master that see events have subscribed: no event from outside comes before them.
+        opened.listen(&master.opts)?;
         let nodes = Nodes::listen(&master.handlers, &master.opts.bus.sock_dir, remote)?;
         let stop = CancellationToken::new();
         let maintaining = tokio::spawn(assemble::maintain(&master, kept_events, stop.clone()));

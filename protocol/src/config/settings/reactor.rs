@@ -12,9 +12,9 @@ settings! { AREA = "Reactor and engines";
     /// Events, and runners and wheel functions, that wait for the reactor. What comes beyond is left out, counted and told.
     REACTOR_WORKER_HWM: usize = integer("reactor_worker_hwm", master("10000"), "events", 1..=1_000_000);
     /// Engines: modules that see events of these `tags` and may speak to hosts, each with its settings. See docs/engines.md.
-    ENGINES: Value = any("engines", master("[]")).private();
+    ENGINES: Value = any("engines", master("[]")).live().private();
     /// Folders of engines of one's own, `NAME.wasm`, which only root and the master's user may write.
-    ENGINES_DIRS: Vec<String> = list("engines_dirs", master("[]"));
+    ENGINES_DIRS: Vec<String> = list("engines_dirs", master("[]")).live();
     /// Files of reactions are always read anew.
     REACTOR_REFRESH_INTERVAL: Value = any("reactor_refresh_interval", master("60")).unused();
     /// The reactor is no process of its own.

@@ -4,7 +4,7 @@ use super::*;
 
 settings! { AREA = "Sandbox (see docs/sandbox.md)";
     /// What modules may do on this host, and what they may use; on a master, its engines.
-    SANDBOX: Value = mapping("sandbox", both("{}")).live_on(Role::Minion);
+    SANDBOX: Value = mapping("sandbox", both("{}")).live();
     /// Modules, functions (`cmd.run`) or `*`, and for each its grants, signatures, `user`, `limits`, `max_running` and `max_queued`.
     SANDBOX_MODULES: Value = mapping("sandbox:modules", minion("{}")).live();
     /// `modules` for the jobs of single masters, by the fingerprints of their keys.
