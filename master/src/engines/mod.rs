@@ -147,7 +147,10 @@ impl Engines {
         loop {
             let opts = wanted.borrow_and_update().clone();
             let set_up = match opts.entries.is_empty() {
-                true => Ok(sandboxes.end()),
+                true => {
+                    sandboxes.end();
+                    Ok(())
+                }
                 false => sandboxes.set_up(&opts, &self.cachedir, &self.bus).await,
             };
             new.extend(self.take_up(&opts));
