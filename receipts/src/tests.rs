@@ -296,7 +296,12 @@ fn chains_tell_gaps_and_forks() {
 #[test]
 fn a_record_is_read_whole_or_not_at_all() {
     let asked = Asked { algorithm: "x".to_owned(), signature: vec![1; 256], blob: None };
-    let record = Record::Receipt { compact: key().sign(receipt(1, None)).to_compact(), asked: Some(asked) };
+    let compact = key().sign(receipt(1, None)).to_compact();
+    for asked in [None, Some(Asked { blob: Some(vec![2; 300].into()), ..asked.clone() })] {
+        let bytes = Record::receipt_to_bytes(&compact, asked.as_ref());
+        assert_eq!(bytes, Record::Receipt { compact: compact.clone(), asked }.to_bytes());
+    }
+    let record = Record::Receipt { compact, asked: Some(asked) };
     let bytes = record.to_bytes();
     assert_eq!(Record::read(&[&bytes[..], b"more"].concat()), Ok(Some((record, bytes.len()))));
     for length in 0..bytes.len() {

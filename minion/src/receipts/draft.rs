@@ -78,8 +78,8 @@ impl Draft {
         }
     }
 
-    pub(super) fn asked(&self) -> Option<Asked> {
-        self.publication.as_ref()?.asked.clone()
+    pub(super) fn asked(&self) -> Option<&Asked> {
+        self.publication.as_ref()?.asked.as_ref()
     }
 }
 
