@@ -26,6 +26,8 @@ pub(crate) fn private_dir(dir: &Path) -> io::Result<()> {
 #[derive(Debug)]
 pub(crate) struct SpareFiles {
     dir: PathBuf,
+    /// This process.
+    pid: u32,
     spare: Mutex<Spare>,
 }
 
@@ -46,15 +48,16 @@ impl SpareFiles {
         name.push(".spare");
         let dir = dir.with_file_name(name);
         private_dir(&dir)?;
+        let this = std::process::id();
         for entry in fs::read_dir(&dir)? {
             let entry = entry?;
             let pid = entry.file_name().to_str().and_then(|name| name.split_once('-')?.0.parse::<u32>().ok());
             // In a container, this process may have the same pid as an ended one.
-            if pid.is_some_and(|pid| pid == std::process::id() || !Path::new("/proc").join(pid.to_string()).exists()) {
+            if pid.is_some_and(|pid| pid == this || !Path::new("/proc").join(pid.to_string()).exists()) {
                 let _ = fs::remove_file(entry.path());
             }
         }
-        Ok(Self { dir, spare: Mutex::default() })
+        Ok(Self { dir, pid: this, spare: Mutex::default() })
     }
 
     /// Makes a file with this content and mode 0600; the name must be new. The file appears whole, but is not synced: after a power
@@ -94,7 +97,7 @@ impl SpareFiles {
     fn name(&self) -> PathBuf {
         let mut spare = self.spare();
         spare.next += 1;
-        self.dir.join(format!("{}-{}", std::process::id(), spare.next))
+        self.dir.join(format!("{}-{}", self.pid, spare.next))
     }
 
     fn spare(&self) -> std::sync::MutexGuard<'_, Spare> {

@@ -7,7 +7,7 @@
 //! * [`ids`], [`secret`]: checked types for names from outside, and types that do not print
 //! * [`keys`], [`crypticle`]: RSA keys and the AES payload (§2.2, §4)
 //! * [`envelope`], [`auth`], [`request`], [`publication`]: messages on 4506 and 4505 (§2.1, §3, §4, §5)
-//! * [`sealed`]: publications between a Brine master and a Brine minion (§5.5)
+//! * [`sealed`]: publications between a Brine master and a Brine minion (§5.5); [`receiver`]: what a minion makes of both forms
 //! * [`nodes`]: what a master and salt-api say to each other
 //! * [`job`], [`target`], [`event`]: jobs, their targets, and the event bus (§6.2, §8, §9, §10)
 //! * [`text`]: how foreign text is displayed to people
@@ -35,6 +35,7 @@ pub mod msgpack;
 pub mod nodes;
 pub mod presence;
 pub mod publication;
+pub mod receiver;
 pub mod request;
 pub mod sealed;
 pub mod secret;

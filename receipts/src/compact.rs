@@ -18,6 +18,8 @@ const WALLS: [&str; 5] = ["user", "no_new_privs", "hidden", "seccomp", "cgroup"]
 const LANDLOCK: u64 = 16;
 /// Upper bound on that N.
 const LANDLOCK_MAX: u64 = 111;
+/// Bytes of the receipt of a job with one function: room for it in one piece.
+const USUAL: usize = 768;
 /// Digits of a usual jid, two in a byte.
 const JID_DIGITS: usize = 20;
 
@@ -132,12 +134,13 @@ impl<'de: 'a, 'a> Deserialize<'de> for Word<'a> {
 fn wall(name: &str) -> Word<'_> {
     let known = || WALLS.iter().position(|wall| *wall == name).map(|place| place as u64);
     let landlock = || {
-        let version: u64 = name.strip_prefix("landlock ")?.parse().ok()?;
-        (version <= LANDLOCK_MAX).then_some(LANDLOCK + version)
+        let digits = name.strip_prefix("landlock ")?;
+        // Another spelling of the same number stays as it is.
+        let is_usual = digits.bytes().all(|byte| byte.is_ascii_digit()) && (digits == "0" || !digits.starts_with('0'));
+        let version: u64 = digits.parse().ok()?;
+        (is_usual && version <= LANDLOCK_MAX).then_some(LANDLOCK + version)
     };
-    // Another spelling of the same number stays as it is.
-    let number = known().or_else(landlock).filter(|number| wall_name(*number).as_deref() == Some(name));
-    number.map_or(Word::Text(name), Word::Number)
+    known().or_else(landlock).map_or(Word::Text(name), Word::Number)
 }
 
 fn wall_name(number: u64) -> Option<String> {
@@ -153,7 +156,7 @@ fn module_of(function: &str) -> &str {
 
 /// Encodes. The bytes are for [`decode`] with the same `minion_key`.
 pub(crate) fn encode(receipt: &Receipt, (key, signature): (&[u8; 32], &[u8; 64]), minion_key: MinionKey) -> Vec<u8> {
-    let mut bytes = Vec::new();
+    let mut bytes = Vec::with_capacity(USUAL);
     let mut put = |hash: Option<[u8; 32]>| bytes.extend(hash.into_iter().flatten());
     put(receipt.previous.map(|hash| hash.0));
     put(receipt.master.map(|fingerprint| fingerprint.0));
@@ -174,9 +177,9 @@ pub(crate) fn encode(receipt: &Receipt, (key, signature): (&[u8; 32], &[u8; 64])
         Outcome::Refused => 1,
         Outcome::Killed => 2,
     };
-    let digits = (receipt.jid.len() == JID_DIGITS && receipt.jid.bytes().all(|byte| byte.is_ascii_digit()))
-        .then(|| hex::decode(&receipt.jid).ok())
-        .flatten();
+    let mut digits = [0; JID_DIGITS / 2];
+    let is_usual = receipt.jid.bytes().all(|byte| byte.is_ascii_digit())
+        && hex::decode_to_slice(&receipt.jid, &mut digits).is_ok();
     let packed = Packed {
         version: receipt.version,
         flags: flag(receipt.previous.is_some(), PREVIOUS)
@@ -187,7 +190,7 @@ pub(crate) fn encode(receipt: &Receipt, (key, signature): (&[u8; 32], &[u8; 64])
             | outcome << OUTCOME,
         number: receipt.number,
         minion: &receipt.minion,
-        jid: digits.as_deref().map_or(Word::Text(&receipt.jid), Word::Bytes),
+        jid: if is_usual { Word::Bytes(&digits) } else { Word::Text(&receipt.jid) },
         walls: receipt.walls.iter().map(|name| wall(name)).collect(),
         start: receipt.start.0,
         took: receipt.end.0.wrapping_sub(receipt.start.0),
@@ -195,8 +198,10 @@ pub(crate) fn encode(receipt: &Receipt, (key, signature): (&[u8; 32], &[u8; 64])
         calls: receipt.calls.iter().map(pack_call).collect(),
         bytes: &bytes,
     };
+    let mut out = Vec::with_capacity(USUAL);
     // Writing to memory does not fail.
-    rmp_serde::to_vec(&packed).unwrap_or_default()
+    let _ = rmp_serde::encode::write(&mut out, &packed);
+    out
 }
 
 fn pack_call(call: &Call) -> PackedCall<'_> {

@@ -7,6 +7,8 @@ use crate::{Digest, Fingerprint, ReceiptError, Time};
 
 /// Upper bound on the bytes of a receipt in the compact encoding: 256 functions, each with its module and signers.
 pub const MAX_COMPACT: usize = 128 * 1024;
+/// Bytes of the JSON of a job with one function: room for it in one piece.
+pub(crate) const USUAL_JSON: usize = 2048;
 /// Upper bound on the bytes of the JSON.
 pub(crate) const MAX_JSON: usize = 4 * MAX_COMPACT;
 /// The type of in-toto statements.
@@ -201,8 +203,12 @@ impl Receipt {
             predicate_type: PREDICATE_TYPE,
             predicate: self,
         };
+        let mut json = Vec::with_capacity(USUAL_JSON);
         // Writing to memory fails only for a time that no `Time` of this century has.
-        serde_json::to_vec(&statement).unwrap_or_default()
+        if serde_json::to_writer(&mut json, &statement).is_err() {
+            json.clear();
+        }
+        json
     }
 
     /// Reads the JSON of a statement.

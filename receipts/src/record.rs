@@ -78,15 +78,39 @@ pub enum Record {
     },
 }
 
+/// A [`Record::Receipt`] whose parts somebody else owns, to write it.
+#[derive(Serialize)]
+enum Borrowed<'a> {
+    Receipt {
+        #[serde(with = "serde_bytes")]
+        compact: &'a [u8],
+        asked: Option<&'a Asked>,
+    },
+}
+
+/// The bytes of an entry: its length and the begin of its hash, four bytes each, then its content.
+fn entry(content: &impl Serialize, room: usize) -> Vec<u8> {
+    let mut out = Vec::with_capacity(8 + room);
+    out.resize(8, 0);
+    // Writing to memory does not fail.
+    let _ = rmp_serde::encode::write(&mut out, content);
+    let (head, content) = out.split_at_mut(8);
+    head[..4].copy_from_slice(&u32::try_from(content.len()).unwrap_or(u32::MAX).to_be_bytes());
+    head[4..].copy_from_slice(&Digest::of(content).0[..4]);
+    out
+}
+
 impl Record {
-    /// The bytes of an entry: its length and the begin of its hash, four bytes each, then its content.
+    /// The bytes of this entry.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let content = rmp_serde::to_vec(self).unwrap_or_default();
-        let mut out = Vec::with_capacity(content.len() + 8);
-        out.extend_from_slice(&u32::try_from(content.len()).unwrap_or(u32::MAX).to_be_bytes());
-        out.extend_from_slice(&Digest::of(&content).0[..4]);
-        out.extend_from_slice(&content);
-        out
+        entry(self, 0)
+    }
+
+    /// The bytes of the entry of a receipt in the compact encoding.
+    pub fn receipt_to_bytes(compact: &[u8], asked: Option<&Asked>) -> Vec<u8> {
+        let blob = asked.and_then(|asked| asked.blob.as_ref()).map_or(0, |blob| blob.len());
+        let room = compact.len() + asked.map_or(0, |asked| asked.signature.len()) + blob + 64;
+        entry(&Borrowed::Receipt { compact, asked }, room)
     }
 
     /// Reads the entry at the begin of these bytes, and returns it with its size. None at the end, and where a crash left an entry torn.

@@ -35,22 +35,50 @@ impl Time {
     }
 }
 
-// Both are written by the dozen into each receipt: in one piece, without text of their own for each byte.
+// Both are written by the dozen into each receipt: in one piece, and without memory of their own.
+impl Digest {
+    const CHARS: usize = 64;
+
+    fn text(self) -> [u8; Self::CHARS] {
+        let mut text = [0; Self::CHARS];
+        for (byte, pair) in self.0.iter().zip(text.chunks_exact_mut(2)) {
+            pair.copy_from_slice(&hex_digits(*byte));
+        }
+        text
+    }
+}
+
+impl Fingerprint {
+    const CHARS: usize = 95;
+
+    fn text(self) -> [u8; Self::CHARS] {
+        let mut text = [b':'; Self::CHARS];
+        for (byte, pair) in self.0.iter().zip(text.chunks_mut(3)) {
+            pair[..2].copy_from_slice(&hex_digits(*byte));
+        }
+        text
+    }
+}
+
+const fn hex_digits(byte: u8) -> [u8; 2] {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    [DIGITS[(byte >> 4) as usize], DIGITS[(byte & 15) as usize]]
+}
+
+/// Hex digits as text.
+fn ascii(text: &[u8]) -> &str {
+    std::str::from_utf8(text).unwrap_or_default()
+}
+
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = [0; 64];
-        hex::encode_to_slice(self.0, &mut text).map_err(|_| fmt::Error)?;
-        f.write_str(std::str::from_utf8(&text).map_err(|_| fmt::Error)?)
+        f.write_str(ascii(&self.text()))
     }
 }
 
 impl fmt::Display for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = [b':'; 95];
-        for (byte, pair) in self.0.iter().zip(text.chunks_mut(3)) {
-            hex::encode_to_slice([*byte], &mut pair[..2]).map_err(|_| fmt::Error)?;
-        }
-        f.write_str(std::str::from_utf8(&text).map_err(|_| fmt::Error)?)
+        f.write_str(ascii(&self.text()))
     }
 }
 
@@ -75,9 +103,17 @@ impl FromStr for Fingerprint {
     type Err = ReceiptError;
 
     fn from_str(text: &str) -> Result<Self, ReceiptError> {
-        let digest: Digest = text.replace(':', "").parse()?;
-        let print = Self(digest.0);
-        if print.to_string() == text { Ok(print) } else { Err(ReceiptError::Malformed("a fingerprint has colons")) }
+        let malformed = ReceiptError::Malformed("a fingerprint is not 32 pairs of hex digits with colons");
+        let mut bytes = [0; 32];
+        if text.len() != Self::CHARS {
+            return Err(malformed);
+        }
+        for (byte, pair) in bytes.iter_mut().zip(text.as_bytes().chunks(3)) {
+            hex::decode_to_slice(&pair[..2], std::slice::from_mut(byte)).map_err(|_| malformed.clone())?;
+        }
+        // Also the colons and the case are as they are written.
+        let print = Self(bytes);
+        if print.text() == text.as_bytes() { Ok(print) } else { Err(malformed) }
     }
 }
 
@@ -94,7 +130,7 @@ macro_rules! as_bytes_or_text {
     ($type:ident) => {
         impl Serialize for $type {
             fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-                if to.is_human_readable() { to.collect_str(self) } else { to.serialize_bytes(&self.0) }
+                if to.is_human_readable() { to.serialize_str(ascii(&self.text())) } else { to.serialize_bytes(&self.0) }
             }
         }
 

@@ -185,7 +185,6 @@ impl SignedReceipt {
 
 /// DSSE's pre-authentication encoding: what the signature is over.
 fn pre_authentication(payload: &[u8]) -> Vec<u8> {
-    let mut out = format!("DSSEv1 {} {PAYLOAD_TYPE} {} ", PAYLOAD_TYPE.len(), payload.len()).into_bytes();
-    out.extend_from_slice(payload);
-    out
+    let begin = format!("DSSEv1 {} {PAYLOAD_TYPE} {} ", PAYLOAD_TYPE.len(), payload.len());
+    [begin.as_bytes(), payload].concat()
 }

@@ -295,8 +295,21 @@ fn chains_tell_gaps_and_forks() {
 
 #[test]
 fn a_record_is_read_whole_or_not_at_all() {
+    let by = AskedBy { key: vec![3; 32], vouch: vec![4; 256] };
     let asked = Asked { algorithm: "x".to_owned(), signature: vec![1; 256], blob: None, by: None };
-    let record = Record::Receipt { compact: key().sign(receipt(1, None)).to_compact(), asked: Some(asked) };
+    let compact = key().sign(receipt(1, None)).to_compact();
+    let whole = Some(vec![2; 300].into());
+    for asked in [
+        None,
+        Some(Asked { blob: whole.clone(), ..asked.clone() }),
+        Some(Asked { blob: whole, by: Some(by), ..asked.clone() }),
+    ] {
+        let bytes = Record::receipt_to_bytes(&compact, asked.as_ref());
+        let record = Record::Receipt { compact: compact.clone(), asked };
+        assert_eq!(bytes, record.to_bytes());
+        assert_eq!(Record::read(&bytes), Ok(Some((record, bytes.len()))));
+    }
+    let record = Record::Receipt { compact, asked: Some(asked) };
     let bytes = record.to_bytes();
     assert_eq!(Record::read(&[&bytes[..], b"more"].concat()), Ok(Some((record, bytes.len()))));
     for length in 0..bytes.len() {

@@ -9,7 +9,7 @@ use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
 
 use brine_protocol::crypticle::AesKey;
-use brine_protocol::publication::{EarlierKey, Received};
+use brine_protocol::receiver::{EarlierKey, Received};
 use tokio::time::Instant;
 
 /// Authentications in a row that may show no new key ...

@@ -7,7 +7,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use brine_protocol::publication::{self, BROADCAST, Opened, PublicationError, Received, Receiver};
+use brine_protocol::publication::{self, BROADCAST, PublicationError};
+use brine_protocol::receiver::{Opened, Received, Receiver};
 use brine_protocol::value::Value;
 use brine_zmtp::{Frames, SubConfig, SubEvent, Subscriber};
 use bytes::Bytes;

@@ -56,7 +56,7 @@ fn cut(text: &str) -> String {
 fn call(called: &Called) -> Call {
     let module = called.provenance.as_ref().map(|from| Module {
         name: cut(super::module_of(&called.fun)),
-        sha256: from.sha256.to_string().parse().unwrap_or(Digest([0; 32])),
+        sha256: Digest(*from.sha256.bytes()),
         version: from.version.as_deref().map(cut),
         signers: from.signers.iter().take(LIST_MAX).map(|signer| cut(signer)).collect(),
         grants: Digest(from.grants),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use brine_protocol::job::worst_retcode;
 use brine_protocol::msgpack;
-use brine_protocol::publication::Signed;
+use brine_protocol::receiver::Signed;
 use brine_protocol::sealed::SealOffer;
 use brine_protocol::value::{Value, ValueExt};
 use brine_receipts::{Asked, AskedBy, Call, Digest, Fingerprint, Head, Outcome, Receipt, Series, Time};
@@ -77,8 +77,8 @@ impl Draft {
         }
     }
 
-    pub(super) fn asked(&self) -> Option<Asked> {
-        self.publication.as_ref()?.asked.clone()
+    pub(super) fn asked(&self) -> Option<&Asked> {
+        self.publication.as_ref()?.asked.as_ref()
     }
 }
 

@@ -137,9 +137,9 @@ impl Receipts {
                 warn!(jid = receipt.jid, "the receipt of a return in the spool does not follow the last one here");
             }
             let head = Head::of(receipt, signed.hash());
-            let record = Record::Receipt { compact: signed.to_compact(), asked: None };
+            let entry = Record::receipt_to_bytes(&signed.to_compact(), None);
             info!(jid = receipt.jid, "the receipt of a return in the spool is taken up");
-            if !(room && state.has_room() && state.append(head, &record)) {
+            if !(room && state.has_room() && state.append(head, &entry)) {
                 error!("a receipt of a return in the spool cannot be kept");
             }
         }
@@ -229,8 +229,8 @@ impl State {
         }
     }
 
-    fn append(&mut self, head: Head, record: &Record) -> bool {
-        let appended = self.files.append(&record.to_bytes());
+    fn append(&mut self, head: Head, entry: &[u8]) -> bool {
+        let appended = self.files.append(entry);
         if let Err(e) = &appended {
             error!("a receipt cannot be kept: {e}");
         }
@@ -244,7 +244,8 @@ pub(crate) struct Writing<'a> {
     of: &'a Receipts,
     state: MutexGuard<'a, State>,
     room: bool,
-    made: Option<(Head, Record)>,
+    /// The end of the chain after the receipt, and its entry in the file.
+    made: Option<(Head, Vec<u8>)>,
 }
 
 impl Writing<'_> {
@@ -271,15 +272,15 @@ impl Writing<'_> {
             return None;
         }
         let signed = of.key.sign(draft.receipt(&of.minion, of.minion_key, (series, last), load));
-        let record = Record::Receipt { compact: signed.to_compact(), asked: draft.asked() };
-        self.made = Some((Head::of(signed.receipt(), signed.hash()), record));
+        let entry = Record::receipt_to_bytes(&signed.to_compact(), draft.asked());
+        self.made = Some((Head::of(signed.receipt(), signed.hash()), entry));
         Some(signed)
     }
 
     /// Keeps the receipt: its return is in the spool, or about to be sent, or nobody's.
     pub(crate) fn commit(mut self) {
-        if let Some((head, record)) = self.made.take() {
-            self.state.append(head, &record);
+        if let Some((head, entry)) = self.made.take() {
+            self.state.append(head, &entry);
         }
     }
 }

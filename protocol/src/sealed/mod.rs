@@ -19,7 +19,6 @@ use ring::signature::{ED25519, UnparsedPublicKey};
 use crate::crypticle::{AesKey, CryptError};
 use crate::ids::MinionId;
 use crate::msgpack::{self, Limits};
-use crate::publication::PublicationError;
 use crate::value::Value;
 use aead::{KEY_LEN, TAG_LEN};
 pub use keys::{Epoch, EpochId, SealKeys, SealOffer, SigningKey, epoch_id};
@@ -96,6 +95,23 @@ fn header_data(epoch: &EpochId, id: &MinionId) -> Vec<u8> {
     [HEADER, epoch, id.as_str().as_bytes()].concat()
 }
 
+/// Why a sealed publication does not open.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SealError {
+    /// The header has another form.
+    #[error("its header is none of this version")]
+    Malformed,
+    /// It is of another epoch of the master, or another session of the minion.
+    #[error("it was made with other keys")]
+    OtherKeys,
+    /// It is not the master's.
+    #[error("it is not the master's")]
+    Forged,
+    /// It decrypts to something other than a load.
+    #[error("it holds no load: {0}")]
+    Content(CryptError),
+}
+
 /// A sealed publication as received, not verified.
 #[derive(Debug, Clone)]
 pub struct Sealed {
@@ -117,9 +133,9 @@ impl Sealed {
     ///
     /// # Errors
     /// When the header is none.
-    pub fn parse(header: &Bytes, body: &Bytes) -> Result<Self, PublicationError> {
+    pub fn parse(header: &Bytes, body: &Bytes) -> Result<Self, SealError> {
         if header.len() != HEADER_LEN || header[0] != VERSION {
-            return Err(PublicationError::Malformed("its header is none of this version".to_owned()));
+            return Err(SealError::Malformed);
         }
         Ok(Self { header: header.clone(), body: body.clone() })
     }
@@ -134,8 +150,8 @@ impl Sealed {
     /// The load of the publication, for who does not check serials.
     ///
     /// # Errors
-    /// As [`Receiver::open`](crate::publication::Receiver::open).
-    pub fn load(&self, keys: &SealKeys) -> Result<Value, PublicationError> {
+    /// [`SealError`].
+    pub fn load(&self, keys: &SealKeys) -> Result<Value, SealError> {
         self.open(keys).map(|opened| opened.load)
     }
 
@@ -145,51 +161,47 @@ impl Sealed {
     }
 
     /// Opens the header: first the epoch, then the encrypted key. Returns the key of the body and the serial.
-    fn open_header(&self, keys: &SealKeys) -> Result<([u8; KEY_LEN], u64), PublicationError> {
+    fn open_header(&self, keys: &SealKeys) -> Result<([u8; KEY_LEN], u64), SealError> {
         let rest = &self.header[1 + EPOCH_LEN..];
         let (word, rest) = rest.split_at(SIGNATURE_LEN);
         let (serial, wrapped) = rest.split_at(8);
         let epoch = self.epoch();
         if epoch != keys.epoch {
             // Without this, anyone on the network could make the minion authenticate again.
-            return Err(if keys.offer.is_epoch(&epoch, word) {
-                PublicationError::BadMac
-            } else {
-                PublicationError::BadSignature
-            });
+            return Err(if keys.offer.is_epoch(&epoch, word) { SealError::OtherKeys } else { SealError::Forged });
         }
         let serial = u64::from_be_bytes(serial.try_into().unwrap_or_default());
         let mut wrapped = wrapped.to_vec();
         let data = header_data(&epoch, &keys.id);
-        let key = aead::open(&keys.key, serial, &data, &mut wrapped).ok_or(PublicationError::BadMac)?;
-        Ok((key.try_into().map_err(|_| PublicationError::BadMac)?, serial))
+        let key = aead::open(&keys.key, serial, &data, &mut wrapped).ok_or(SealError::OtherKeys)?;
+        Ok((key.try_into().map_err(|_| SealError::OtherKeys)?, serial))
     }
 
     /// Whether the header is the minion's with these keys. It says nothing about the body.
     ///
     /// # Errors
-    /// As [`Receiver::open`](crate::publication::Receiver::open).
-    pub fn is_for(&self, keys: &SealKeys) -> Result<(), PublicationError> {
+    /// [`SealError`].
+    pub fn is_for(&self, keys: &SealKeys) -> Result<(), SealError> {
         self.open_header(keys).map(drop)
     }
 
     /// Opens the publication: the header, then the body, and last the signature.
     ///
     /// # Errors
-    /// [`PublicationError::BadMac`] when it is of another epoch of the master, or another session; otherwise when it is not the
+    /// [`SealError::OtherKeys`] when it is of another epoch of the master, or another session; otherwise when it is not the
     /// master's.
-    pub(crate) fn open(&self, keys: &SealKeys) -> Result<Unsealed, PublicationError> {
+    pub(crate) fn open(&self, keys: &SealKeys) -> Result<Unsealed, SealError> {
         let (key, serial) = self.open_header(keys)?;
         let mut body = self.body.to_vec();
         // Whoever is meant too knows the key of this body, and may have put another one in its place.
-        let opened = aead::open(&key, 0, BODY, &mut body).ok_or(PublicationError::BadSignature)?;
-        let (signature, load) = opened.split_at_checked(SIGNATURE_LEN).ok_or(PublicationError::BadSignature)?;
+        let opened = aead::open(&key, 0, BODY, &mut body).ok_or(SealError::Forged)?;
+        let (signature, load) = opened.split_at_checked(SIGNATURE_LEN).ok_or(SealError::Forged)?;
         let message = signed_message(&self.epoch(), serial, load);
         let master = UnparsedPublicKey::new(&ED25519, keys.offer.key);
-        master.verify(&message, signature).map_err(|_| PublicationError::BadSignature)?;
-        let load = msgpack::decode(load, &Limits::PUBLICATION).map_err(|e| PublicationError::Content(e.into()))?;
+        master.verify(&message, signature).map_err(|_| SealError::Forged)?;
+        let load = msgpack::decode(load, &Limits::PUBLICATION).map_err(|e| SealError::Content(e.into()))?;
         if !matches!(load, Value::Map(_)) {
-            return Err(PublicationError::Content(CryptError::Malformed("it is not a map")));
+            return Err(SealError::Content(CryptError::Malformed("it is not a map")));
         }
         Ok(Unsealed { load, serial, signature: signature.to_vec(), message })
     }

@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 use super::*;
 use crate::auth::Credentials;
 use crate::keys::{PrivateKey, SignAlg};
-use crate::publication::{Received, Receiver};
+use crate::publication::PublicationError;
+use crate::receiver::{Received, Receiver};
 use crate::value::{ValueExt as _, map};
 
 static MASTER: LazyLock<PrivateKey> = LazyLock::new(|| PrivateKey::from_pem(brine_kit::keys::PEM[0]).unwrap());

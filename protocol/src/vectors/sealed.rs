@@ -7,7 +7,7 @@ use super::{KEYS, hex, list, text, value_of};
 use crate::auth::Credentials;
 use crate::crypticle::AesKey;
 use crate::ids::MinionId;
-use crate::publication::{Received, Receiver};
+use crate::receiver::{Received, Receiver};
 use crate::sealed::{SealOffer, SigningKey};
 
 #[test]

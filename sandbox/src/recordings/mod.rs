@@ -58,7 +58,7 @@ impl Keeper for Recordings {
         let (names, folder) = (self.settings.secrets.clone(), Arc::clone(&self.folder));
         let written = tokio::task::spawn_blocking(move || {
             let bytes = file(recorded, &known, &names)?;
-            let folder = folder.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut folder = folder.lock().unwrap_or_else(PoisonError::into_inner);
             folder.write(&format!("{jid}-{function}"), &bytes).map(|path| (jid, path))
         });
         Box::pin(async move {

@@ -8,7 +8,8 @@ use brine_protocol::crypticle::{AesKey, Crypticle, SerialGuard};
 use brine_protocol::ids::MinionId;
 use brine_protocol::job::JobLoad;
 use brine_protocol::keys::PublicKey;
-use brine_protocol::publication::{self, PublicationError, Received};
+use brine_protocol::publication::{self, PublicationError};
+use brine_protocol::receiver::Received;
 use brine_protocol::target::{Facts, Target, TargetType};
 use brine_protocol::value::Value;
 use bytes::Bytes;
@@ -80,10 +81,10 @@ impl Publications {
                     let keys = live.seal_keys.as_ref()?;
                     // Each minion has a header of its own.
                     if let Err(error) = sealed.is_for(keys) {
-                        return Some(Err(error.into()));
+                        return Some(Err(PublicationError::from(error).into()));
                     }
                     let known = Known::Body(sealed.parts()[1].clone());
-                    (known, Box::new(move || parse(&sealed.load(keys)?)))
+                    (known, Box::new(move || parse(&sealed.load(keys).map_err(PublicationError::from)?)))
                 }
             },
             Err(error) => return Some(Err(error.into())),
