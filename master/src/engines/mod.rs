@@ -16,7 +16,7 @@
 //! | `call` | one call of an engine |
 //! | `run` | when an engine is called, and what becomes of faults |
 //!
-//! An event's way: the bus → `Engines::look` → `queue` → `run` → `call`.
+//! An event's way: the bus → `look_at_events` → `queue` → `run` → `call`.
 
 mod broker;
 mod call;
