@@ -28,8 +28,6 @@ const MAX_LOADS_IN_MEMORY: usize = 64;
 /// A master that answers has a return on its own disk after a few milliseconds, so only returns that wait longer are synced here. Two
 /// syncs a job would cost more than the job.
 const SYNC_AFTER: Duration = Duration::from_millis(20);
-/// Upper bound on the rest after a sync.
-const SYNC_REST: Duration = Duration::from_millis(100);
 /// The longest wait between two tries.
 const MAX_BACKOFF: Duration = Duration::from_secs(60);
 /// A refused return is sent again for as long as masters keep jobs by default (`keep_jobs_seconds`). After that, it could not
@@ -342,37 +340,19 @@ fn as_sent(mut load: Value) -> Value {
     load
 }
 
-/// Starts the thread that syncs returns, except those that are acknowledged and gone before their turn. Those that are due at the same time
-/// share one sync of their folder. Afterwards the disk has as long a rest, in which most other returns are acknowledged.
+/// Starts the thread that syncs returns one after the other, except those that are acknowledged and gone before their turn.
 fn start_syncing(spool: Arc<Spool>, receipts: Option<Arc<Receipts>>) -> mpsc::UnboundedSender<Unsynced> {
     let (sender, mut unsynced) = mpsc::unbounded_channel::<Unsynced>();
     tokio::task::spawn_blocking(move || {
-        let mut next = unsynced.blocking_recv();
-        while let Some(first) = next {
-            std::thread::sleep(SYNC_AFTER.saturating_sub(first.age()));
-            let (due, later) = due_with(first, &mut unsynced);
-            let began = Instant::now();
-            spool.sync(due);
+        while let Some(next) = unsynced.blocking_recv() {
+            std::thread::sleep(SYNC_AFTER.saturating_sub(next.age()));
+            next.sync(&spool);
             if let Some(receipts) = &receipts {
                 receipts.sync_now_and_then();
             }
-            std::thread::sleep(began.elapsed().min(SYNC_REST));
-            next = later.or_else(|| unsynced.blocking_recv());
         }
     });
     sender
-}
-
-/// Takes the returns that are due with the first one, and the one behind them.
-fn due_with(first: Unsynced, unsynced: &mut mpsc::UnboundedReceiver<Unsynced>) -> (Vec<Unsynced>, Option<Unsynced>) {
-    let mut due = vec![first];
-    while let Ok(next) = unsynced.try_recv() {
-        if next.age() < SYNC_AFTER {
-            return (due, Some(next));
-        }
-        due.push(next);
-    }
-    (due, None)
 }
 
 /// The wait after this many failures: it doubles from the first bound to [`MAX_BACKOFF`] or the second bound, and is a random time in
@@ -406,24 +386,5 @@ mod tests {
         }
         let spread: std::collections::HashSet<u128> = (0..20).map(|_| backoff(retry, 3).as_nanos()).collect();
         assert!(spread.len() > 1);
-    }
-
-    #[test]
-    fn returns_that_are_due_are_synced_together_and_the_next_waits() {
-        let folder = tempfile::tempdir().unwrap();
-        let limits = crate::config::SpoolLimits { max_bytes: 1 << 20, max_count: 10 };
-        let (spool, _) = Spool::open(&folder.path().join("spool"), limits).unwrap();
-        let (sender, mut unsynced) = mpsc::unbounded_channel();
-        let put = |jid| spool.put(jid, None, &mut brine_protocol::value::map([("jid", jid)]), |_| ()).unwrap().1;
-        for jid in ["1", "2", "3"] {
-            sender.send(put(jid)).unwrap();
-        }
-        let first = unsynced.try_recv().unwrap();
-        std::thread::sleep(SYNC_AFTER);
-        sender.send(put("4")).unwrap();
-        sender.send(put("5")).unwrap();
-        let (due, later) = due_with(first, &mut unsynced);
-        assert_eq!((due.len(), later.is_some()), (3, true));
-        assert!(unsynced.try_recv().is_ok(), "the one behind it is left in the queue");
     }
 }

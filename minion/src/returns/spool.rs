@@ -5,7 +5,7 @@
 //! alone; such a return goes to the master that the minion has.
 //!
 //! The file is written before anything else happens with the return, so that the end of this process loses nothing. Against the end
-//! of the whole machine it is synced ([`Spool::sync`]) unless the master has acknowledged the return by then and has it on its own
+//! of the whole machine it is synced ([`Unsynced::sync`]) unless the master has acknowledged the return by then and has it on its own
 //! disk. A file that a crash left torn does not decode whole and is dropped. The minion alone chooses the names of the files.
 //!
 //! **When it is full.** A job is only admitted while there is room for its return ([`Spool::has_room`]). A return that
@@ -57,20 +57,21 @@ impl Unsynced {
         self.since.elapsed()
     }
 
-    /// Syncs the file, unless it is gone from the spool by now. Returns true if the folder is to be synced as well. Blocks on the disk.
-    fn sync(self, spool: &Spool) -> bool {
+    /// Syncs the file, unless it is gone from the spool by now. Blocks on the disk.
+    pub fn sync(self, spool: &Spool) {
         if !spool.held().unsynced.remove(&self.name) {
-            return false;
+            return;
         }
-        // The file is opened again, so that returns that wait for a slow disk hold no descriptors.
-        match brine_files::open_own(&spool.dir.join(&self.name)).and_then(|file| file.sync_data()) {
-            Ok(()) => true,
+        // The file is opened again, so that returns that wait for a slow disk hold no descriptors. Renaming gave the file its name, so
+        // the folder is synced too.
+        let synced = brine_files::open_own(&spool.dir.join(&self.name))
+            .and_then(|file| file.sync_data())
+            .and_then(|()| File::open(&spool.dir)?.sync_all());
+        match synced {
             // The master acknowledged the return just now.
-            Err(e) if e.kind() == io::ErrorKind::NotFound => false,
-            Err(e) => {
-                warn!("{} in the spool is not synced: {e}", self.name);
-                false
-            }
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(e) => warn!("{} in the spool is not synced: {e}", self.name),
+            Ok(()) => {}
         }
     }
 }
@@ -185,17 +186,6 @@ impl Spool {
         })?;
         let unsynced = Unsynced { name: entry.name.clone(), since: Instant::now() };
         Ok((entry, unsynced))
-    }
-
-    /// Syncs those of these returns that are still in the spool, and then the folder once, since renaming gave the files their names. Blocks
-    /// on the disk.
-    pub fn sync(&self, written: impl IntoIterator<Item = Unsynced>) {
-        let synced = written.into_iter().filter_map(|one| one.sync(self).then_some(())).count();
-        if synced > 0
-            && let Err(e) = File::open(&self.dir).and_then(|folder| folder.sync_all())
-        {
-            warn!("the names of {synced} returns in the spool are not synced: {e}");
-        }
     }
 
     /// Reads the load of a return; none if the file is gone or broken, and then the return is forgotten.
@@ -408,7 +398,8 @@ mod tests {
         let (gone, gone_file) = spool.put(JID, None, &mut load("gone"), |_| ()).unwrap();
         spool.remove(&gone);
         assert_eq!(spool.held().unsynced, HashSet::from([kept.name.clone()]));
-        spool.sync([gone_file, kept_file]);
+        gone_file.sync(&spool);
+        kept_file.sync(&spool);
         assert!(spool.held().unsynced.is_empty());
         assert!(spool.read(&kept).is_some());
     }

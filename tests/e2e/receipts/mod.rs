@@ -290,8 +290,12 @@ fn a_return_that_was_tampered_with_is_told() {
     minion.up();
     let told = events.wait_tag("brine/receipt/return/m1");
     assert_eq!(told["jid"], json!(jid));
-    let stored = master.command("salt-run", &["jobs.lookup_jid", &jid, "--out=json"]).exits(0).json();
-    assert_eq!(stored["m1"], json!(false), "the return is taken all the same");
+    // The master tells of the receipt before it stores the return.
+    let stored = wait_for("the return is taken all the same", || {
+        let stored = master.command("salt-run", &["jobs.lookup_jid", &jid, "--out=json"]).exits(0).json();
+        (!stored["m1"].is_null()).then_some(stored)
+    });
+    assert_eq!(stored["m1"], json!(false));
     assert_eq!(show(&master, &jid)["odd"], json!("return"));
 }
 
