@@ -183,7 +183,8 @@ impl Receiver {
                 self.accept(serial)?;
                 self.last_sealed = None;
                 let (alg, signature) = shared.signature().cloned().unwrap_or_default();
-                let signed = Signed { algorithm: alg.as_str(), signature, message: shared.blob().to_vec(), offer: None };
+                let signed =
+                    Signed { algorithm: alg.as_str(), signature, message: shared.blob().to_vec(), offer: None };
                 Ok(Opened { load, signed })
             }
             Received::Sealed(sealed) => {

@@ -189,7 +189,7 @@ async fn external(address: SocketAddr, extra: &str) -> (Value, Duration) {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_web_server_does_costs_little() {
     let good = serve(|stream| drop(stream.write_all(document("{\"more\": 1}").as_bytes())));
-    let (answer, _) = external(good, "").await;
+    let (answer, _) = Box::pin(external(good, "")).await;
     assert_eq!(answer.get("more"), Some(&Value::from(1)));
     assert_eq!(answer.get("_errors"), None);
     let moved =
@@ -220,7 +220,7 @@ async fn what_a_web_server_does_costs_little() {
         ("closed", closed),
         ("hang", hang),
     ] {
-        let (answer, took) = external(address, "ext_pillar_http_timeout: 2").await;
+        let (answer, took) = Box::pin(external(address, "ext_pillar_http_timeout: 2")).await;
         assert_eq!(error(&answer), "Failed to load ext_pillar http_json: please see master log for details", "{what}");
         assert_eq!(answer.get_text("role"), Some("web"), "{what}: the rest is there");
         assert_eq!(answer.get("password"), None, "{what}");
