@@ -76,7 +76,7 @@ test: lint wasm test-executor test-rest ## all tests
 lint: setup ## formatting, imports that run one way, and clippy without warnings
 	cargo fmt --all --check
 	tools/check-imports.py
-	cargo clippy --locked --workspace --all-targets -- -D warnings
+	cargo clippy --locked --workspace --all-targets --features brine-master/guard -- -D warnings
 
 # Components link it, so it has to build for them: no I/O, no clock, no threads.
 wasm: setup ## check that the renderers build for wasm32-unknown-unknown

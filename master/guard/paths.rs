@@ -217,6 +217,7 @@ fn return_stored(rounds: u32) {
                 retcode: 0,
                 success: true,
                 load: msgpack::encode_disk(&return_of_300_bytes()),
+                receipt: None,
             };
             store.add_return(new).await.expect("it is stored");
         }
