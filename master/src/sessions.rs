@@ -220,10 +220,7 @@ impl Sessions {
     pub(crate) fn forget(&self, id: &MinionId) {
         let mut live = self.lock();
         live.remove(id);
-        match std::fs::remove_file(self.dir.join(id.as_str())) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => tracing::warn!("the session file of {id} stays: {e}"),
-            _ => {}
-        }
+        self.remove_file(id);
     }
 
     /// Removes the sessions of minions that are no longer accepted, also those not used since the start.
@@ -254,9 +251,19 @@ impl Sessions {
             return Ok(None);
         };
         let opened = self.vault.open(id.as_str(), &content).and_then(|bytes| MinionSession::from_bytes(&bytes));
-        opened
-            .map(|session| Some(Arc::new(session)))
-            .ok_or_else(|| io::Error::other("it was made with another key of this master, or is damaged"))
+        if opened.is_none() {
+            // It would be read, and told of, at each job for a minion that does not come back.
+            self.remove_file(id);
+            return Err(io::Error::other("it was made with another key of this master, or is damaged; it is removed"));
+        }
+        Ok(opened.map(Arc::new))
+    }
+
+    fn remove_file(&self, id: &MinionId) {
+        match std::fs::remove_file(self.dir.join(id.as_str())) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => tracing::warn!("the session file of {id} stays: {e}"),
+            _ => {}
+        }
     }
 
     fn is_fresh(&self, session: &MinionSession) -> bool {
@@ -419,11 +426,12 @@ mod tests {
         let file = std::fs::read(dir.path().join("a")).unwrap();
         let text = made.key.text().expose().as_bytes();
         assert!(!file.windows(8).any(|eight| text.starts_with(eight)));
+        // A file that was given another minion's name.
+        std::fs::copy(dir.path().join("a"), dir.path().join("b")).unwrap();
+        assert!(Sessions::open(dir.path().to_owned(), DAY, vault()).unwrap().for_request(&id("b")).is_none());
+        assert!(dir.path().join("a").exists() && !dir.path().join("b").exists(), "what opens never is not kept");
         let other = Vault::of(&brine_protocol::keys::PrivateKey::from_pem(brine_kit::keys::PEM[1]).unwrap());
         assert!(Sessions::open(dir.path().to_owned(), DAY, other).unwrap().for_request(&id("a")).is_none());
-        // A file that was given another minion's name.
-        std::fs::rename(dir.path().join("a"), dir.path().join("b")).unwrap();
-        let sessions = Sessions::open(dir.path().to_owned(), DAY, vault()).unwrap();
-        assert!(sessions.for_request(&id("b")).is_none());
+        assert!(!dir.path().join("a").exists());
     }
 }

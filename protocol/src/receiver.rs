@@ -131,7 +131,7 @@ impl Receiver {
             master: credentials.master.clone(),
             key: credentials.publish_key.clone(),
             crypticle: Crypticle::new(&credentials.publish_key),
-            sealed: seal_keys(id, credentials),
+            sealed: credentials.seal_keys(id),
             require_sealed,
             serials: SerialGuard::new(),
             last_sealed: None,
@@ -142,7 +142,7 @@ impl Receiver {
     /// until now, if it did.
     pub fn rekey(&mut self, credentials: &Credentials) -> Option<EarlierKey> {
         self.master = credentials.master.clone();
-        self.sealed = seal_keys(&self.id, credentials);
+        self.sealed = credentials.seal_keys(&self.id);
         if credentials.publish_key == self.key {
             return None;
         }
@@ -205,9 +205,4 @@ impl Receiver {
     const fn accept(&mut self, serial: u64) -> Result<(), PublicationError> {
         if self.serials.accept(serial) { Ok(()) } else { Err(PublicationError::Replayed(serial)) }
     }
-}
-
-fn seal_keys(id: &MinionId, credentials: &Credentials) -> Option<SealKeys> {
-    let Credentials { publish_key, session_key, offer, .. } = credentials;
-    Some(SealKeys::new(id, offer.clone()?, publish_key, session_key))
 }

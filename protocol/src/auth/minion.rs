@@ -8,7 +8,7 @@ use crate::envelope::{self, Envelope, into_bytes};
 use crate::ids::MinionId;
 use crate::keys::{EncAlg, KeyError, PrivateKey, PrivateOps, PublicKey, SignAlg, clean_pem};
 use crate::msgpack::{self, Limits};
-use crate::sealed::SealOffer;
+use crate::sealed::{SealKeys, SealOffer};
 use crate::secret::Secret;
 use crate::value::{Value, ValueExt};
 
@@ -267,6 +267,13 @@ pub struct Credentials {
     pub master_is_new: bool,
     /// The key of sealed publications, if the master makes them and the minion opens them.
     pub offer: Option<SealOffer>,
+}
+
+impl Credentials {
+    /// What opens the sealed publications (§5.5) for the minion with this id, if there are any.
+    pub fn seal_keys(&self, id: &MinionId) -> Option<SealKeys> {
+        Some(SealKeys::new(id, self.offer.clone()?, &self.publish_key, &self.session_key))
+    }
 }
 
 /// Why a reply does not authenticate.

@@ -100,7 +100,7 @@ impl Link {
         self.stats.auth_time.add(started.elapsed());
         let credentials = live.credentials.resume(&answer.map_err(|error| error.to_string())?);
         let (credentials, session) = (credentials.map_err(|error| error.to_string())?, live.session.clone());
-        self.live = Some(Box::new(Live { seal_keys: seal_keys(&self.id, &credentials), session, credentials }));
+        self.live = Some(Box::new(Live { seal_keys: credentials.seal_keys(&self.id), session, credentials }));
         Ok(())
     }
 
@@ -154,7 +154,7 @@ impl Link {
         let session = Session::new(&self.id, key, &credentials, EncAlg::default(), SignAlg::default());
         let session = session.map_err(|error| format!("the session: {error}"))?;
         self.master.get_or_init(|| credentials.master.clone());
-        self.live = Some(Box::new(Live { seal_keys: seal_keys(&self.id, &credentials), session, credentials }));
+        self.live = Some(Box::new(Live { seal_keys: credentials.seal_keys(&self.id), session, credentials }));
         up(&self.stats.authenticated);
         Ok(())
     }
@@ -197,11 +197,6 @@ impl Link {
             }
         }
     }
-}
-
-fn seal_keys(id: &MinionId, credentials: &Credentials) -> Option<SealKeys> {
-    let Credentials { publish_key, session_key, offer, .. } = credentials;
-    Some(SealKeys::new(id, offer.clone()?, publish_key, session_key))
 }
 
 fn requester(plan: &Plan) -> Requester {
