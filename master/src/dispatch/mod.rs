@@ -19,7 +19,7 @@ use crate::audit::{Audit, AuditLine};
 use crate::bus::Bus;
 use crate::chains::Chains;
 use crate::fault::Fault;
-use crate::jobs::{JobCache, PythonJobFiles, StoreError, StoredJob};
+use crate::jobs::{Adding, JobCache, PythonJobFiles, StoreError, StoredJob};
 use crate::publisher::{PublisherHandle, Sealing, Topics};
 use crate::refusals::Refusals;
 use crate::targets::Targets;
@@ -95,15 +95,22 @@ impl Dispatcher {
         let sealing = self.seal(load.clone(), &job, &matched).await?;
         let stored = job.to_stored();
         let python_files = self.write_python_files(request, &jid, &stored, &matched);
-        if let Err(error) = self.record(request, &jid, &stored, &matched).await {
-            if let Some(line) = audit_line("failed", request, by) {
-                self.audit.note(line.put("jid", jid.as_str()).put("why", error.to_string()));
+        let storing = match self.record(request, &jid, &stored, &matched).await {
+            Ok(storing) => storing,
+            Err(error) => {
+                if let Some(line) = audit_line("failed", request, by) {
+                    self.audit.note(line.put("jid", jid.as_str()).put("why", error.to_string()));
+                }
+                return Ok(Err(Rejection::NotStored(error)));
             }
-            return Ok(Err(Rejection::NotStored(error)));
-        }
+        };
         self.announce(request, &job, &jid, load, (&matched, &missing));
         sealing.send().await?;
         tracing::info!("published {} as {jid}", request.fun());
+        // Minions work while the disk syncs; the caller waits for it.
+        if let Err(error) = storing.synced().await {
+            tracing::warn!("{jid} is published, and after a crash of this machine the master may not know it: {error}");
+        }
         // Awaited, because Python's client reads the files after the answer.
         if let Some(Ok(Err(error))) = futures_util::future::OptionFuture::from(python_files).await {
             tracing::warn!("the job cache for Python's clients cannot be written: {error}");
@@ -152,18 +159,22 @@ impl Dispatcher {
         Ok(self.publisher.seal(load, minions.to_vec(), topics).await?)
     }
 
-    /// Stores the job on disk before it is announced, so that no return can arrive for a job that a crash made the
-    /// master forget.
+    /// Commits the job before it is announced, so that no return can arrive for a job that the end of this process made
+    /// the master forget.
     async fn record(
         &self,
         request: &PublishRequest,
         jid: &Jid,
         stored: &Value,
         minions: &[MinionId],
-    ) -> Result<(), StoreError> {
-        self.jobs.add_job(StoredJob::to_record(jid.clone(), stored, minions.to_vec())).await?;
+    ) -> Result<Adding<()>, StoreError> {
+        let mut storing = self.jobs.begin_job(StoredJob::to_record(jid.clone(), stored, minions.to_vec())).await?;
+        if storing.stored().await.is_none() {
+            storing.synced().await?;
+            return Err(StoreError::Closed);
+        }
         self.jobs.remember(jid, request.tgt_type(), minions, stored);
-        Ok(())
+        Ok(storing)
     }
 
     /// Fires the events of a new job.

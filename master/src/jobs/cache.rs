@@ -16,7 +16,7 @@ use super::forward;
 use super::postgres::{self, PostgresOpts};
 use super::query::{FIND_MAX, JobFilter, JobReturn, StoredJob};
 use super::recent::{JobReturners, RecentJobs, Recipients, Sent, Standing};
-use super::record::NewReturn;
+use super::record::{Added, NewReturn};
 use super::returner::{Destination, Returner, ReturnerName};
 use super::store::{Adding, JobStore};
 
@@ -188,19 +188,24 @@ impl JobCache {
 
     /// Records a job, and waits until it is on disk.
     pub(crate) async fn add_job(&self, job: StoredJob) -> Result<(), StoreError> {
+        self.begin_job(job).await?.synced().await
+    }
+
+    /// Records a job.
+    pub(crate) async fn begin_job(&self, job: StoredJob) -> Result<Adding<()>, StoreError> {
         let ext = self.opts.ext.as_deref().and_then(ReturnerName::parse);
         let to = self.destination(ext.as_slice());
         if to.not_kept && to.also.is_empty() {
-            return Ok(());
+            return Ok(Adding::nothing(()));
         }
-        self.local.put_job(job, to).await
+        self.local.begin_job(job, to).await
     }
 
     /// Records a return, also for the returners `asked` that its job named.
-    pub(crate) async fn add_return(&self, new: NewReturn, asked: &[ReturnerName]) -> Result<Adding, StoreError> {
+    pub(crate) async fn add_return(&self, new: NewReturn, asked: &[ReturnerName]) -> Result<Adding<Added>, StoreError> {
         let to = self.destination(asked);
         if to.not_kept && to.also.is_empty() {
-            return Ok(Adding::nothing());
+            return Ok(Adding::nothing(Added::New));
         }
         self.local.begin_return(new, to).await
     }

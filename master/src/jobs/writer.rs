@@ -20,19 +20,19 @@ use super::returner::Destination;
 const BATCH: usize = 512;
 
 pub(super) enum Command {
-    Job(Box<StoredJob>, Destination, oneshot::Sender<Result<(), StoreError>>),
-    Return(Box<NewReturn>, Destination, ReturnReply),
+    Job(Box<StoredJob>, Destination, Told<()>),
+    Return(Box<NewReturn>, Destination, Told<Added>),
     Settled { returner: String, ids: Vec<i64>, reply: oneshot::Sender<Result<(), StoreError>> },
     Clean { before_ms: i64, reply: oneshot::Sender<Result<usize, StoreError>> },
     Close(oneshot::Sender<()>),
 }
 
-/// The replies to the sender of a return.
-pub(super) struct ReturnReply {
+/// The replies to the sender of a job or a return.
+pub(super) struct Told<T> {
     /// Sent after the commit; dropped if the commit failed.
-    pub(super) stored: oneshot::Sender<Added>,
+    pub(super) stored: oneshot::Sender<T>,
     /// Sent after the sync.
-    pub(super) synced: oneshot::Sender<Result<Added, StoreError>>,
+    pub(super) synced: oneshot::Sender<Result<T, StoreError>>,
 }
 
 /// The replies to one command.
@@ -173,18 +173,8 @@ impl Command {
         path: &Path,
     ) -> (Answer, Option<StoreError>) {
         match self {
-            Self::Job(job, to, reply) => answer(write_job(transaction, outbox, &job, &to), reply, path),
-            Self::Return(new, to, ReturnReply { stored, synced }) => {
-                let done = write_return(transaction, outbox, &new, &to);
-                let early = done.as_ref().ok().copied().map(|added| -> Box<dyn FnOnce()> {
-                    // The caller may have gone.
-                    Box::new(move || {
-                        let _ = stored.send(added);
-                    })
-                });
-                let (answer, error) = answer(done, synced, path);
-                (Answer { committed: early, ..answer }, error)
-            }
+            Self::Job(job, to, told) => answer_twice(write_job(transaction, outbox, &job, &to), told, path),
+            Self::Return(new, to, told) => answer_twice(write_return(transaction, outbox, &new, &to), told, path),
             Self::Settled { returner, ids, reply } => answer(outbox.settle(transaction, &returner, &ids), reply, path),
             Self::Clean { .. } | Self::Close(_) => (Answer { committed: None, synced: Box::new(|_| ()) }, None),
         }
@@ -192,13 +182,27 @@ impl Command {
 
     fn refuse(self, error: &StoreError) {
         match self {
-            Self::Job(.., reply) => drop(reply.send(Err(error.clone()))),
-            Self::Return(.., reply) => drop(reply.synced.send(Err(error.clone()))),
+            Self::Job(.., told) => drop(told.synced.send(Err(error.clone()))),
+            Self::Return(.., told) => drop(told.synced.send(Err(error.clone()))),
             Self::Settled { reply, .. } => drop(reply.send(Err(error.clone()))),
             Self::Clean { reply, .. } => drop(reply.send(Err(error.clone()))),
             Self::Close(_) => {}
         }
     }
+}
+
+/// Makes the replies with a statement's result: one to be sent after the commit, one after the sync.
+fn answer_twice<T: Copy + 'static>(
+    done: rusqlite::Result<T>,
+    Told { stored, synced }: Told<T>,
+    path: &Path,
+) -> (Answer, Option<StoreError>) {
+    let early = done.as_ref().ok().copied().map(|done| -> Box<dyn FnOnce()> {
+        // The caller may have gone.
+        Box::new(move || drop(stored.send(done)))
+    });
+    let (answer, error) = answer(done, synced, path);
+    (Answer { committed: early, ..answer }, error)
 }
 
 /// Makes the reply with a statement's result, to be sent after the sync.

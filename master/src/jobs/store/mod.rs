@@ -14,40 +14,45 @@ use super::query::{self, JobFilter, JobReturn, StoredJob};
 use super::record::{Added, NewReturn, Record, Saved};
 use super::returner::{Destination, KeptEvent, Returner, ReturnerName};
 use super::schema;
-use super::writer::{Command, ReturnReply, Writer};
+use super::writer::{Command, Told, Writer};
 
 /// Bound on queued writes. With a full queue, callers wait.
 const QUEUE: usize = 4_096;
 /// Concurrent queries. A long list of jobs then does not delay the lookup of one job.
 const READERS: usize = 4;
 
-/// A return that is being written.
+/// A job or a return that is being written. `T` is what the commit tells of it.
 #[derive(Debug)]
-pub struct Adding {
-    stored: oneshot::Receiver<Added>,
-    synced: oneshot::Receiver<Result<Added, StoreError>>,
+pub struct Adding<T> {
+    stored: oneshot::Receiver<T>,
+    synced: oneshot::Receiver<Result<T, StoreError>>,
 }
 
-impl Adding {
-    /// Makes one for a return that is stored nowhere.
-    pub(super) fn nothing() -> Self {
+impl<T: Copy> Adding<T> {
+    pub(super) fn new() -> (Self, Told<T>) {
         let ((stored, is_stored), (synced, is_synced)) = (oneshot::channel(), oneshot::channel());
-        // The receivers exist, so sending cannot fail.
-        let _ = (stored.send(Added::New), synced.send(Ok(Added::New)));
-        Self { stored: is_stored, synced: is_synced }
+        (Self { stored: is_stored, synced: is_synced }, Told { stored, synced })
     }
 
-    /// Waits for the commit: the return can then be looked up, and survives the end of this process, but maybe not a
+    /// Makes one for what is stored nowhere.
+    pub(super) fn nothing(told: T) -> Self {
+        let (adding, Told { stored, synced }) = Self::new();
+        // The receivers exist, so sending cannot fail.
+        let _ = (stored.send(told), synced.send(Ok(told)));
+        adding
+    }
+
+    /// Waits for the commit: what was written can then be looked up, and survives the end of this process, but maybe not a
     /// crash of the machine. Returns `None` if the commit failed.
-    pub async fn stored(&mut self) -> Option<Added> {
+    pub async fn stored(&mut self) -> Option<T> {
         (&mut self.stored).await.ok()
     }
 
-    /// Waits until the return is on disk.
+    /// Waits until it is on disk.
     ///
     /// # Errors
-    /// If the return could not be written or synced, or the store is closed.
-    pub async fn synced(self) -> Result<Added, StoreError> {
+    /// If it could not be written or synced, or the store is closed.
+    pub async fn synced(self) -> Result<T, StoreError> {
         self.synced.await.map_err(|_| StoreError::Closed)?
     }
 }
@@ -104,7 +109,18 @@ impl JobStore {
     /// # Errors
     /// If the job could not be written or synced, or the store is closed.
     pub async fn put_job(&self, job: StoredJob, to: Destination) -> Result<(), StoreError> {
-        self.ask(|reply| Command::Job(Box::new(job), to, reply)).await
+        self.begin_job(job, to).await?.synced().await
+    }
+
+    /// Queues a job like [`JobStore::put_job`], for callers that need to know of the commit before the sync.
+    ///
+    /// # Errors
+    /// If the store is closed.
+    pub async fn begin_job(&self, job: StoredJob, to: Destination) -> Result<Adding<()>, StoreError> {
+        let (adding, told) = Adding::new();
+        let command = Command::Job(Box::new(job), to, told);
+        self.queue.send(command).await.map_err(|_| StoreError::Closed)?;
+        Ok(adding)
     }
 
     /// Stores a return, once for each (jid, minion), and waits until it is on disk.
@@ -128,11 +144,11 @@ impl JobStore {
     ///
     /// # Errors
     /// If the store is closed.
-    pub async fn begin_return(&self, new: NewReturn, to: Destination) -> Result<Adding, StoreError> {
-        let ((stored, is_stored), (synced, is_synced)) = (oneshot::channel(), oneshot::channel());
-        let command = Command::Return(Box::new(new), to, ReturnReply { stored, synced });
+    pub async fn begin_return(&self, new: NewReturn, to: Destination) -> Result<Adding<Added>, StoreError> {
+        let (adding, told) = Adding::new();
+        let command = Command::Return(Box::new(new), to, told);
         self.queue.send(command).await.map_err(|_| StoreError::Closed)?;
-        Ok(Adding { stored: is_stored, synced: is_synced })
+        Ok(adding)
     }
 
     /// Deletes jobs and returns from before `before_ms`, in bounded steps between other writes. Returns the number of

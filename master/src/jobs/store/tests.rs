@@ -168,6 +168,22 @@ async fn a_return_is_told_of_when_it_can_be_looked_up() {
     assert!(store.returns(&jid(B)).await.unwrap().is_empty());
 }
 
+/// A job goes to its minions when it can be looked up, which is before the sync. One that could not be written goes to none.
+#[tokio::test]
+async fn a_job_is_told_of_when_it_can_be_looked_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = small(&dir.path().join("jobs.db"));
+    let mut adding = store.begin_job(job(A, 1_000, &["a"]), Destination::default()).await.unwrap();
+    assert_eq!(adding.stored().await, Some(()));
+    assert!(store.job(&jid(A)).await.unwrap().is_some());
+    adding.synced().await.unwrap();
+    let large = StoredJob { load: vec![0xc3; 400_000], ..job(B, 2_000, &["a"]) };
+    let mut adding = store.begin_job(large, Destination::default()).await.unwrap();
+    assert_eq!(adding.stored().await, None);
+    assert!(adding.synced().await.is_err());
+    assert!(store.job(&jid(B)).await.unwrap().is_none());
+}
+
 #[test]
 fn another_programs_database_is_left_alone() {
     let dir = tempfile::tempdir().unwrap();
