@@ -340,13 +340,17 @@ fn as_sent(mut load: Value) -> Value {
     load
 }
 
-/// Starts the thread that syncs returns one after the other, except those that are acknowledged and gone before their turn.
+/// Starts the thread that syncs returns, except those that are acknowledged and gone before their turn.
 fn start_syncing(spool: Arc<Spool>, receipts: Option<Arc<Receipts>>) -> mpsc::UnboundedSender<Unsynced> {
     let (sender, mut unsynced) = mpsc::unbounded_channel::<Unsynced>();
     tokio::task::spawn_blocking(move || {
-        while let Some(next) = unsynced.blocking_recv() {
+        let mut waiting = VecDeque::new();
+        while let Some(next) = waiting.pop_front().or_else(|| unsynced.blocking_recv()) {
             std::thread::sleep(SYNC_AFTER.saturating_sub(next.age()));
-            next.sync(&spool);
+            waiting.extend(std::iter::from_fn(|| unsynced.try_recv().ok()));
+            // Those that are due soon go with it, so that many jobs a second do not wake this thread as often.
+            let soon = waiting.partition_point(|more: &Unsynced| more.age() >= SYNC_AFTER / 2);
+            spool.sync(std::iter::once(next).chain(waiting.drain(..soon)));
             if let Some(receipts) = &receipts {
                 receipts.sync_now_and_then();
             }

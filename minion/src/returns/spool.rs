@@ -5,7 +5,7 @@
 //! alone; such a return goes to the master that the minion has.
 //!
 //! The file is written before anything else happens with the return, so that the end of this process loses nothing. Against the end
-//! of the whole machine it is synced ([`Unsynced::sync`]) unless the master has acknowledged the return by then and has it on its own
+//! of the whole machine it is synced ([`Spool::sync`]) unless the master has acknowledged the return by then and has it on its own
 //! disk. A file that a crash left torn does not decode whole and is dropped. The minion alone chooses the names of the files.
 //!
 //! **When it is full.** A job is only admitted while there is room for its return ([`Spool::has_room`]). A return that
@@ -55,24 +55,6 @@ impl Unsynced {
     /// Time since it was written.
     pub fn age(&self) -> Duration {
         self.since.elapsed()
-    }
-
-    /// Syncs the file, unless it is gone from the spool by now. Blocks on the disk.
-    pub fn sync(self, spool: &Spool) {
-        if !spool.held().unsynced.remove(&self.name) {
-            return;
-        }
-        // The file is opened again, so that returns that wait for a slow disk hold no descriptors. Renaming gave the file its name, so
-        // the folder is synced too.
-        let synced = brine_files::open_own(&spool.dir.join(&self.name))
-            .and_then(|file| file.sync_data())
-            .and_then(|()| File::open(&spool.dir)?.sync_all());
-        match synced {
-            // The master acknowledged the return just now.
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-            Err(e) => warn!("{} in the spool is not synced: {e}", self.name),
-            Ok(()) => {}
-        }
     }
 }
 
@@ -206,6 +188,27 @@ impl Spool {
             Ok(()) => self.forget(entry),
             Err(e) if e.kind() == io::ErrorKind::NotFound => self.forget(entry),
             Err(e) => warn!("cannot remove {} from the spool: {e}", entry.name),
+        }
+    }
+
+    /// Syncs these returns, except those that are gone from the spool by now. Blocks on the disk.
+    pub fn sync(&self, written: impl IntoIterator<Item = Unsynced>) {
+        let mut any = false;
+        for Unsynced { name, .. } in written {
+            if !self.held().unsynced.remove(&name) {
+                continue;
+            }
+            // The file is opened again, so that returns that wait for a slow disk hold no descriptors.
+            match brine_files::open_own(&self.dir.join(&name)).and_then(|file| file.sync_data()) {
+                Ok(()) => any = true,
+                // The master acknowledged the return just now.
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                Err(e) => warn!("{name} in the spool is not synced: {e}"),
+            }
+        }
+        // Renaming gave the files their names, so the folder is synced too.
+        if any && let Err(e) = File::open(&self.dir).and_then(|dir| dir.sync_all()) {
+            warn!("the folder of the spool is not synced: {e}");
         }
     }
 
@@ -398,8 +401,7 @@ mod tests {
         let (gone, gone_file) = spool.put(JID, None, &mut load("gone"), |_| ()).unwrap();
         spool.remove(&gone);
         assert_eq!(spool.held().unsynced, HashSet::from([kept.name.clone()]));
-        gone_file.sync(&spool);
-        kept_file.sync(&spool);
+        spool.sync([gone_file, kept_file]);
         assert!(spool.held().unsynced.is_empty());
         assert!(spool.read(&kept).is_some());
     }
