@@ -66,13 +66,22 @@ impl Gate {
     }
 
     /// Decides on a request from `origin`; `live` is the number of minions that have worked with this master since its
-    /// start.
+    /// start. What was accepted is on the disk.
     pub(crate) fn decide(
         &self,
         request: &AuthRequest,
         origin: Option<u64>,
         live: usize,
     ) -> Result<Verdict, MinionKeyError> {
+        let verdict = self.judge(request, origin, live)?;
+        if let Verdict::Accept(_, Some(_)) = verdict {
+            // Outside of the lock, so that the syncs of many new minions run at the same time.
+            self.keys.sync_accepted(&request.id)?;
+        }
+        Ok(verdict)
+    }
+
+    fn judge(&self, request: &AuthRequest, origin: Option<u64>, live: usize) -> Result<Verdict, MinionKeyError> {
         let id = &request.id;
         if id.as_str().starts_with('.') {
             // Files with a leading dot in the key folders are Salt's own, and no tool lists them.
@@ -106,7 +115,8 @@ impl Gate {
         if self.keys.find(KeyState::Rejected, id)?.is_some() {
             return Ok(Verdict::Rejected);
         }
-        if let Some(stored) = accepted {
+        // A file without a key was torn by a crash before its sync, so that nobody was told that it is accepted.
+        if let Some(stored) = accepted.filter(|stored| stored.public.is_some()) {
             if is_known(Some(&stored)) {
                 return Ok(Verdict::Accept(key, None));
             }
@@ -281,6 +291,16 @@ mod tests {
         assert_eq!((f.ask("a", &PEMS[0]), f.ask("a", &PEMS[1]), f.lists().as_str()), ("accept", "accept", "a   "));
         let f = fixture(|o, _| o.auto_accept = true);
         assert_eq!((f.ask("a", &PEMS[0]), f.ask("a", &PEMS[1])), ("accept", "denied"));
+    }
+
+    /// As a failure of the power leaves it, before the sync and so before anybody was told.
+    #[test]
+    fn a_torn_accepted_key_keeps_its_minion_out_no_longer_than_no_key() {
+        for (auto_accept, expected) in [(true, "accept"), (false, "pend")] {
+            let f = fixture(|o, _| o.auto_accept = auto_accept);
+            f.keys.put(KeyState::Accepted, &MinionId::try_from("a").unwrap(), "").unwrap();
+            assert_eq!(f.ask("a", &PEMS[0]), expected);
+        }
     }
 
     #[test]

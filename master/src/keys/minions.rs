@@ -185,7 +185,8 @@ impl MinionKeys {
         Ok(ids)
     }
 
-    /// Stores a key's cleaned text under `id`. The caller has checked that it is a key.
+    /// Stores a key's cleaned text under `id`. The caller has checked that it is a key. One that is accepted is to be synced
+    /// ([`MinionKeys::sync_accepted`]).
     ///
     /// # Errors
     /// If the key cannot be written.
@@ -195,6 +196,14 @@ impl MinionKeys {
             filled.of(state).into_iter().for_each(|held| held.add(id, None));
             Ok(())
         })
+    }
+
+    /// Waits until the accepted key of `id` is on the disk. Callers hold no lock, so that many share a sync.
+    ///
+    /// # Errors
+    /// If it cannot be synced.
+    pub fn sync_accepted(&self, id: &MinionId) -> Result<(), MinionKeyError> {
+        Ok(self.store.sync_if_new(KeyState::Accepted, id).map(drop)?)
     }
 
     /// Stores the key of a stranger from `origin`, to wait for an operator. If there are too many keys, the oldest are

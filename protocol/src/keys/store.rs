@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use super::PublicKey;
-use crate::files::{write_atomic, write_durable, write_synced};
+use crate::files::{write_atomic, write_synced};
 use crate::ids::MinionId;
 use crate::target::fnmatch;
 
@@ -304,13 +304,13 @@ impl KeyStore {
             .map_err(|_| KeyStoreError::NotAKey { id: id.clone(), reason: "it is no text".to_owned() })
     }
 
-    /// Writes a key that only the owner can read. Only accepted keys are synced, because a sync delays all writers of
-    /// the disk; strangers send their keys again.
+    /// Writes a key that only the owner can read. It is not synced ([`KeyStore::sync_if_new`]): strangers send their keys again, and
+    /// a sync delays all writers of the disk.
     ///
     /// # Errors
     /// When the key cannot be written.
     pub fn put(&self, state: KeyState, id: &MinionId, pem: &str) -> Result<(), KeyFileError> {
-        self.write(state, id, pem, if state == KeyState::Accepted { write_durable } else { write_atomic })
+        self.write(state, id, pem, write_atomic)
     }
 
     fn write(
@@ -362,8 +362,8 @@ impl KeyStore {
         Ok(unless_missing(renamed, KeyFileAction::Move, &path)?.is_some())
     }
 
-    /// Syncs a key that is about to be accepted, unless it is old: the kernel has written old files to disk by itself.
-    /// Returns false if there is no such key.
+    /// Syncs a key and its place in the folder, unless it is old: the kernel has written old files to disk by itself. Syncs that are
+    /// asked for at the same time share their way to the disk. Returns false if there is no such key.
     ///
     /// # Errors
     /// When the key cannot be synced.
@@ -371,7 +371,11 @@ impl KeyStore {
         let sync = |path: &Path| {
             let file = File::open(path)?;
             let age = SystemTime::now().duration_since(file.metadata()?.modified()?);
-            if age.is_ok_and(|age| age > WRITTEN_BACK) { Ok(()) } else { file.sync_all() }
+            if age.is_ok_and(|age| age > WRITTEN_BACK) {
+                return Ok(());
+            }
+            file.sync_all()?;
+            File::open(self.folder(state))?.sync_all()
         };
         let path = self.path(state, id);
         Ok(unless_missing(sync(&path), KeyFileAction::Move, &path)?.is_some())

@@ -276,6 +276,7 @@ async fn gen_accept(run: Run) -> Outcome {
         }
     }
     run.parts.keys.put(KeyState::Accepted, &id, pair.public.clean_pem()).map_err(text)?;
+    run.parts.keys.sync_accepted(&id).map_err(text)?;
     Ok(pair.value())
 }
 
