@@ -1,10 +1,12 @@
 //! The one writing thread: group commit, and the clean-up between commits.
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, Transaction, params};
+use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, oneshot};
 
 use super::clean::{self, Cleaning};
@@ -18,6 +20,11 @@ use super::returner::Destination;
 
 /// Bound on the writes in a commit, so that the first one does not wait for too many others.
 const BATCH: usize = 512;
+/// How long a return that is committed waits for a sync that somebody else needs. Syncs cost more than all else that a job costs here;
+/// a minion keeps its return that much longer.
+const SYNC_WITHIN: Duration = Duration::from_millis(2);
+/// Bound on the commands that wait for a sync.
+const UNSYNCED_MAX: usize = 4_096;
 
 pub(super) enum Command {
     Job(Box<StoredJob>, Destination, Told<()>),
@@ -43,6 +50,27 @@ struct Answer {
     synced: Box<dyn FnOnce(Result<(), StoreError>)>,
 }
 
+/// Commits that wait for their sync.
+#[derive(Default)]
+struct Unsynced {
+    answers: Vec<Answer>,
+    /// When it is to be synced.
+    due: Option<Instant>,
+    /// The last commit failed.
+    failed: bool,
+}
+
+impl Unsynced {
+    fn add(&mut self, answers: Vec<Answer>, due: Instant) {
+        self.answers.extend(answers);
+        self.due = Some(self.due.map_or(due, |before| before.min(due)));
+    }
+
+    fn is_due(&self) -> bool {
+        self.answers.len() >= UNSYNCED_MAX || self.due.is_some_and(|due| due <= Instant::now())
+    }
+}
+
 /// The writer's state.
 pub(super) struct Writer {
     path: Arc<Path>,
@@ -50,20 +78,23 @@ pub(super) struct Writer {
     log: Log,
     counts: Arc<Counts>,
     cleaning: Option<Cleaning>,
-    /// The last commit failed. The error is logged once, and not for every return of that time.
+    unsynced: Unsynced,
+    /// The last commit or sync failed. The error is logged once, and not for every return of that time.
     failing: bool,
+    /// Waits for commands, with a limit.
+    runtime: Runtime,
 }
 
 impl Writer {
-    pub(super) fn new(path: Arc<Path>, connection: Connection, counts: Arc<Counts>) -> Self {
-        let log = Log::of(&path);
-        Self { path, connection, log, counts, cleaning: None, failing: false }
+    pub(super) fn new(path: Arc<Path>, connection: Connection, counts: Arc<Counts>) -> io::Result<Self> {
+        let (log, unsynced) = (Log::of(&path), Unsynced::default());
+        let runtime = Builder::new_current_thread().enable_time().build()?;
+        Ok(Self { path, connection, log, counts, cleaning: None, unsynced, failing: false, runtime })
     }
 
     pub(super) fn run(mut self, mut commands: mpsc::Receiver<Command>) {
         loop {
-            // During a clean-up the writer does not wait for commands; waiting commands come before the next step.
-            let first = if self.cleaning.is_some() { commands.try_recv().ok() } else { commands.blocking_recv() };
+            let Some(first) = self.next(&mut commands) else { return self.sync() };
             let mut closing = None;
             let mut batch = Vec::new();
             for command in first.into_iter().chain(std::iter::from_fn(|| commands.try_recv().ok())) {
@@ -79,12 +110,13 @@ impl Writer {
                     break;
                 }
             }
-            if batch.is_empty() && closing.is_none() && self.cleaning.is_none() {
-                return;
-            }
             if !batch.is_empty() {
-                let outcome = self.commit(batch);
-                self.tell(outcome.err());
+                let committed = self.commit(batch);
+                self.unsynced.failed = committed.is_err();
+                committed.err().into_iter().for_each(|error| self.tell(Some(error)));
+            }
+            if closing.is_some() || self.unsynced.is_due() {
+                self.sync();
             }
             if let Some(reply) = closing {
                 // After this the file alone is complete, for copying. If a reader blocks it, the log stays, which loses
@@ -102,11 +134,30 @@ impl Writer {
         }
     }
 
-    /// Writes all commands of a batch that can be written, and replies to each of them.
+    /// Waits for the next command, but not longer than commits may wait for their sync. During a clean-up it does not wait: commands
+    /// come before the next step. Returns `None` at the end.
+    fn next(&self, commands: &mut mpsc::Receiver<Command>) -> Option<Option<Command>> {
+        if self.cleaning.is_some() {
+            return Some(commands.try_recv().ok());
+        }
+        self.runtime.block_on(async {
+            match self.unsynced.due {
+                Some(due) => match tokio::time::timeout_at(due.into(), commands.recv()).await {
+                    Ok(command) => command.map(Some),
+                    Err(_) => Some(None),
+                },
+                None => commands.recv().await.map(Some),
+            }
+        })
+    }
+
+    /// Writes all commands of a batch that can be written, and replies to each of them, to some after the sync.
     fn commit(&mut self, batch: Vec<Command>) -> Result<(), StoreError> {
         let failed = |error: rusqlite::Error| StoreError::failed(&self.path, &error);
         let mut answers: Vec<Answer> = Vec::with_capacity(batch.len());
         let mut first_error = None;
+        // Who publishes a job waits. A minion that returned keeps its return until the sync, and can wait for the next job's.
+        let waits = batch.iter().any(|command| matches!(command, Command::Job(..)));
         let mut commands = batch.into_iter();
         let transaction = match self.connection.transaction() {
             Ok(transaction) => transaction,
@@ -134,25 +185,36 @@ impl Writer {
             }
             None => transaction.commit().map_err(failed),
         };
-        let synced = match committed {
+        match committed {
             Ok(()) => {
+                outbox.committed();
                 for answer in &mut answers {
                     answer.committed.take().into_iter().for_each(|tell| tell());
                 }
-                let synced = self.log.sync(&self.connection, &self.path);
-                // The records are in the outbox even if the sync failed.
-                outbox.committed();
-                synced
+                self.unsynced.add(answers, Instant::now() + if waits { Duration::ZERO } else { SYNC_WITHIN });
             }
-            failed => failed,
-        };
-        if let Err(error) = &synced {
-            commands.for_each(|command| command.refuse(error));
+            Err(error) => {
+                commands.for_each(|command| command.refuse(&error));
+                answers.into_iter().for_each(|answer| (answer.synced)(Err(error.clone())));
+                return Err(error);
+            }
         }
+        first_error.map_or(Ok(()), Err)
+    }
+
+    /// Syncs what was committed, and replies to all that wait for it.
+    fn sync(&mut self) {
+        let Unsynced { answers, failed, .. } = std::mem::take(&mut self.unsynced);
+        if answers.is_empty() {
+            return;
+        }
+        let synced = self.log.sync(&self.connection, &self.path);
         for answer in answers {
             (answer.synced)(synced.clone());
         }
-        synced.and(first_error.map_or(Ok(()), Err))
+        if synced.is_err() || !failed {
+            self.tell(synced.err());
+        }
     }
 
     fn tell(&mut self, error: Option<StoreError>) {

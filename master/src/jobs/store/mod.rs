@@ -1,5 +1,6 @@
 //! The embedded store: one SQLite file, the queue of its writer, and its readers.
 
+use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -87,11 +88,9 @@ impl JobStore {
         counts.load(&writer).map_err(|error| StoreError::open(&path, &error))?;
         let counts = Arc::new(counts);
         let (queue, commands) = mpsc::channel(QUEUE);
-        let writer = Writer::new(Arc::clone(&path), writer, Arc::clone(&counts));
-        std::thread::Builder::new()
-            .name("job-store".to_owned())
-            .spawn(move || writer.run(commands))
-            .map_err(|e| StoreError::Open { path: path.to_path_buf(), why: e.to_string() })?;
+        let failed = |error: io::Error| StoreError::Open { path: path.to_path_buf(), why: error.to_string() };
+        let writer = Writer::new(Arc::clone(&path), writer, Arc::clone(&counts)).map_err(failed)?;
+        std::thread::Builder::new().name("job-store".to_owned()).spawn(move || writer.run(commands)).map_err(failed)?;
         let readers = Readers { free: Mutex::new(readers), permits: Arc::new(Semaphore::new(READERS)) };
         Ok(Self { queue, readers: Arc::new(readers), counts, path })
     }
