@@ -7,8 +7,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use brine_protocol::event::{Event, Framing, frame};
 use brine_protocol::value::{Value, map};
 use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
 use hyper::{Method, StatusCode};
-use tokio::sync::Barrier;
+use tokio::sync::mpsc;
 
 use super::http::Caller;
 use super::server::Server;
@@ -16,6 +17,8 @@ use super::server::Server;
 const TAG: &str = "bench/stream";
 /// The pause between two events: 100 a second.
 const EVERY: Duration = Duration::from_millis(10);
+/// After this time a stream that was refused is asked for again.
+const AGAIN: Duration = Duration::from_millis(200);
 /// How long a stream waits for its last events.
 const LAST: Duration = Duration::from_secs(20);
 /// The field with the time of sending, microseconds since 1970.
@@ -32,15 +35,13 @@ pub(super) struct Received {
 /// Opens this number of streams, fires events for so long and waits until all streams have them.
 pub(super) async fn measure(server: &Server, token: &str, streams: usize, each: Duration) -> Received {
     let events = usize::try_from(each.as_millis() / EVERY.as_millis()).expect("a small number");
-    let ready = std::sync::Arc::new(Barrier::new(streams + 1));
+    let (open, mut opened) = mpsc::channel(streams);
     let readers: Vec<_> = (0..streams)
         .map(|_| {
-            let (mut caller, ready) = (Caller::new(&server.address, token), std::sync::Arc::clone(&ready));
+            let (mut caller, open) = (Caller::new(&server.address, token), open.clone());
             tokio::spawn(async move {
-                let response = caller.send(Method::GET, "/events", &serde_json::Value::Null).await;
-                assert_eq!(response.status(), StatusCode::OK);
-                ready.wait().await;
-                let mut body = response.into_body();
+                let mut body = subscribe(&mut caller).await;
+                let _ = open.send(()).await;
                 let mut reader = Reader::default();
                 let reading = async {
                     while reader.times.len() < events {
@@ -53,7 +54,10 @@ pub(super) async fn measure(server: &Server, token: &str, streams: usize, each: 
             })
         })
         .collect();
-    ready.wait().await;
+    drop(open);
+    for _ in 0..streams {
+        opened.recv().await.expect("each stream is opened");
+    }
     let bus = server.bus();
     let firing = std::thread::spawn(move || fire(&bus, events));
     let mut received = Received { times: Vec::with_capacity(events * streams), lost: 0 };
@@ -64,6 +68,20 @@ pub(super) async fn measure(server: &Server, token: &str, streams: usize, each: 
     }
     firing.join().expect("the master takes events");
     received
+}
+
+/// Opens a stream. So many at once are more than salt-api has under way: some come again, as it tells them.
+async fn subscribe(caller: &mut Caller) -> Incoming {
+    loop {
+        let response = caller.send(Method::GET, "/events", &serde_json::Value::Null).await;
+        match response.status() {
+            StatusCode::SERVICE_UNAVAILABLE => tokio::time::sleep(AGAIN).await,
+            status => {
+                assert_eq!(status, StatusCode::OK);
+                return response.into_body();
+            }
+        }
+    }
 }
 
 fn fire(bus: &std::path::Path, events: usize) {
