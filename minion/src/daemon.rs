@@ -10,6 +10,7 @@ use brine_daemon::profile::{self, Timings};
 use brine_daemon::run::{self, EndFuture};
 use brine_daemon::{ProcessError, reload};
 use brine_protocol::config::{Config, settings};
+use brine_sandbox::Preparing;
 use tokio::runtime::Builder;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinHandle;
@@ -63,7 +64,7 @@ impl run::Daemon for MinionDaemon {
         let pid_file = PidFile::take(Self::NAME, &opts.pidfile)?;
         info!("minion {} starts; its master is {}", opts.id, opts.master.request_endpoint());
         let before = opts.clone();
-        let make_sandbox = package_sandbox(&opts, None).map_err(|error| failed(&error))?;
+        let make_sandbox = package_sandbox(&opts, None, Preparing::Beside).map_err(|error| failed(&error))?;
         let minion = Minion::prepare(opts, make_sandbox).await.map_err(|error| failed(&error))?;
         let control = minion.control();
         let (stop, stopped) = oneshot::channel::<()>();

@@ -110,7 +110,7 @@ pub use policy::{
 };
 pub use recordings::replay::{Difference, Replayed, Replayer};
 pub use report::Provenance;
-pub use sandbox::{Reloaded, Removed, Sandbox, StartError};
+pub use sandbox::{Preparing, Reloaded, Removed, Sandbox, StartError};
 pub use settings::profiles::all as all_profiles;
 pub use settings::{Learn, RecordingSettings, Settings, SettingsError, Tell, others_may_write};
 pub use signature::{KeyId, MAX_SIGNATURE, MAX_SIGNERS, SignatureError, SigningKey};

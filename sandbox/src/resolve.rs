@@ -1,6 +1,7 @@
 //! Runs jobs by name: finds the function in the table of modules, decides its grants and limits, and has the kernel run
 //! the call.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use brine_component::state_function;
@@ -259,7 +260,9 @@ fn find<'a>(store: &Store, fun: &'a str, kind: Kind) -> Result<(Arc<Entry>, &'a 
     let (module, function) = fun.split_once('.').unwrap_or((fun, ""));
     let Some(entry) = store.get(module) else {
         let table = store.table();
-        let names = few(table.keys().map(|name| name.as_str()));
+        let pending = store.pending();
+        let names: BTreeSet<&str> = table.keys().chain(&pending).map(|name| name.as_str()).collect();
+        let names = few(names.into_iter());
         let why = match store.left_out(module) {
             Some(why) => why,
             None => {
@@ -321,7 +324,7 @@ fn meant_in(table: &Table, module: &str, function: &str, kind: Kind) -> String {
 }
 
 /// The known name that differs from this one in the fewest letters, if these are few: a letter in three, or one.
-fn alike<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn alike<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let letters = name.chars().count();
     if letters > MAX_LETTERS {
         return None;

@@ -12,7 +12,7 @@ use brine_minion::config::{MinionOpts, Package};
 use brine_minion::minion::{Local, sandbox_with};
 use brine_protocol::ids::Jid;
 use brine_protocol::value::Value;
-use brine_sandbox::{JobContext, JobOutcome, Sandbox};
+use brine_sandbox::{JobContext, JobOutcome, Preparing, Sandbox};
 use brine_tests::{compiled, fits};
 use tokio::sync::{Mutex, MutexGuard};
 
@@ -319,7 +319,7 @@ async fn prepare(dir: &Path, sandbox: &str) -> Result<Local, String> {
     );
     std::fs::write(conf.join("minion"), text).unwrap();
     let opts = MinionOpts::load(&conf, None).map_err(|error| error.to_string())?;
-    let make = sandbox_with(package(), &opts, None).map_err(|error| error.to_string())?;
+    let make = sandbox_with(package(), &opts, None, Preparing::OnNeed).map_err(|error| error.to_string())?;
     Local::prepare(opts, make).await.map_err(|error| error.to_string())
 }
 

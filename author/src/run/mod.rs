@@ -16,7 +16,7 @@ use brine_minion::minion::{Local, sandbox_with};
 use brine_protocol::args::parse_input;
 use brine_protocol::config::{Config, Role};
 use brine_protocol::value::{Value, ValueExt, map};
-use brine_sandbox::{Capability, ModuleName, Settings, Sha256Hex, Subject};
+use brine_sandbox::{Capability, ModuleName, Preparing, Settings, Sha256Hex, Subject};
 use sha2::{Digest, Sha256};
 
 use crate::cage::{self, Module};
@@ -157,7 +157,7 @@ async fn prepare(
         other => Failure::new(failure::UNAVAILABLE, other.to_string()),
     };
     let compiler = package.compiler.clone();
-    let make = sandbox_with(package, &opts, None).map_err(misuse)?;
+    let make = sandbox_with(package, &opts, None, Preparing::OnNeed).map_err(misuse)?;
     // Checked before the module is compiled, which can take long.
     let settings = Settings::load(&opts.sandbox, dir).map_err(|error| misuse(error.into()))?;
     let examined = brine_sandbox::examine(compiler, settings.compile, wasm, false).await;

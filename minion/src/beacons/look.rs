@@ -42,7 +42,16 @@ pub(super) struct Seen {
 ///
 /// # Errors
 /// One line that says that there is none.
-pub(super) fn module(sandbox: &Sandbox, name: &str) -> Result<Arc<Module>, String> {
+pub(super) async fn module(sandbox: &Sandbox, name: &str) -> Result<Arc<Module>, String> {
+    sandbox.settle(name).await;
+    ready_module(sandbox, name)
+}
+
+/// The module of a beacon, if it is ready.
+///
+/// # Errors
+/// As for [`module`].
+pub(super) fn ready_module(sandbox: &Sandbox, name: &str) -> Result<Arc<Module>, String> {
     let Some(module) = sandbox.describe(name) else {
         return Err(format!("there is no module {name:?}"));
     };
@@ -73,7 +82,7 @@ impl Beacons {
 
     pub(super) async fn judge(&self, name: &str, config: &Value, master: Option<&str>) -> (bool, String) {
         let Some(sandbox) = self.sandbox() else { return (false, "the sandbox is ending".to_owned()) };
-        let module = match module(&sandbox, name) {
+        let module = match module(&sandbox, name).await {
             Ok(module) => module,
             Err(why) => return (false, why),
         };
@@ -104,7 +113,7 @@ impl Beacons {
         master: Option<&str>,
     ) -> Result<Seen, String> {
         let sandbox = self.sandbox().ok_or("the sandbox is ending")?;
-        let module = module(&sandbox, &beacon.module)?;
+        let module = module(&sandbox, &beacon.module).await?;
         let look = function(&module, if watch { WATCH } else { "beacon" }).ok_or("it is gone")?;
         let outcome =
             self.call(&sandbox, (&beacon.module, look), (&beacon.given, Some((&beacon.name, state))), master).await;

@@ -144,10 +144,14 @@ impl Beacons {
     }
 
     /// The modules that are beacons, sorted.
-    pub(crate) fn available(&self) -> Vec<String> {
-        let Some(sandbox) = self.sandbox() else { return Vec::new() };
+    ///
+    /// # Errors
+    /// One line, while the modules are not ready.
+    pub(crate) async fn available(&self) -> Result<Vec<String>, String> {
+        let Some(sandbox) = self.sandbox() else { return Ok(Vec::new()) };
+        sandbox.settle_all().await?;
         let names = sandbox.names().into_iter();
-        names.filter(|name| look::module(&sandbox, name).is_ok()).collect()
+        Ok(names.filter(|name| look::ready_module(&sandbox, name).is_ok()).collect())
     }
 }
 

@@ -90,6 +90,7 @@ impl Runner {
         let this = Arc::new(self);
         let mut table = Table { entries: BTreeMap::new(), every, said: HashMap::new() };
         table.update(&this.beacons);
+        table.settle(&this.beacons).await;
         let (mut looking, mut waiting) = (Looks::new(), Looks::new());
         loop {
             let now = Instant::now();
@@ -107,8 +108,16 @@ impl Runner {
             }
             let next = table.next().filter(|_| looking.len() < AT_ONCE);
             let ended = tokio::select! {
-                Ok(()) = pillar.changed() => { table.update(&this.beacons); continue }
-                Ok(()) = own.changed() => { table.update(&this.beacons); continue }
+                Ok(()) = pillar.changed() => {
+                    table.update(&this.beacons);
+                    table.settle(&this.beacons).await;
+                    continue;
+                }
+                Ok(()) = own.changed() => {
+                    table.update(&this.beacons);
+                    table.settle(&this.beacons).await;
+                    continue;
+                }
                 Some(looked) = looking.join_next() => looked,
                 Some(looked) = waiting.join_next() => looked,
                 () = tokio::time::sleep_until(next.unwrap_or(now)), if next.is_some() => continue,
@@ -124,7 +133,7 @@ impl Runner {
 
     /// Whether the module of a beacon can wait by itself.
     fn waits(&self, beacon: &Beacon) -> bool {
-        let module = self.beacons.sandbox().and_then(|sandbox| look::module(&sandbox, &beacon.module).ok());
+        let module = self.beacons.sandbox().and_then(|sandbox| look::ready_module(&sandbox, &beacon.module).ok());
         module.is_some_and(|module| look::waits(&module))
     }
 
@@ -139,7 +148,7 @@ impl Runner {
     ) -> Looked {
         let (name, beacons) = (&beacon.name, &self.beacons);
         let Some(sandbox) = beacons.sandbox() else { return Looked::Not(judged) };
-        let content = match look::module(&sandbox, &beacon.module) {
+        let content = match look::module(&sandbox, &beacon.module).await {
             Ok(module) => module.sha256,
             Err(why) => {
                 let said = format!("Unable to process beacon {name}: {why}");
@@ -221,6 +230,13 @@ struct Table {
 }
 
 impl Table {
+    /// Waits for the modules of all beacons, which a start may still be preparing: whether one waits by itself is known from its
+    /// module.
+    async fn settle(&self, beacons: &Beacons) {
+        let Some(sandbox) = beacons.sandbox() else { return };
+        sandbox.settle_those(|name| self.entries.values().any(|entry| entry.beacon.module == name)).await;
+    }
+
     /// Takes over what the configuration and the pillar say now. A beacon that stays keeps its place in time, and what it
     /// handed on while its module is the same.
     fn update(&mut self, beacons: &Beacons) {

@@ -16,7 +16,7 @@ impl Perform<BeaconsOp> for MinionBroker {
             BeaconsOp::List { pillar, configuration } => {
                 self.beacons.list(pillar, configuration).map_err(HostError::Failed)
             }
-            BeaconsOp::Available => Ok(list(self.beacons.available())),
+            BeaconsOp::Available => self.beacons.available().await.map(list).map_err(HostError::Failed),
             BeaconsOp::Validate { name, config } => {
                 let config = decode(&config, &CONFIG)?;
                 let master = caller.job.master.as_deref();

@@ -16,9 +16,16 @@ impl Perform<ModulesOp> for MinionBroker {
     async fn perform(&self, _: &Caller, op: ModulesOp) -> Result<Value, HostError> {
         let sandbox = self.sandbox()?;
         match op {
-            ModulesOp::Names => Ok(list(sandbox.names())),
-            ModulesOp::Describe { name } => Ok(sandbox.describe(&name).map_or(Value::Nil, |module| describe(&module))),
+            ModulesOp::Names => {
+                sandbox.settle_all().await.map_err(HostError::Failed)?;
+                Ok(list(sandbox.names()))
+            }
+            ModulesOp::Describe { name } => {
+                sandbox.settle(&name).await;
+                Ok(sandbox.describe(&name).map_or(Value::Nil, |module| describe(&module)))
+            }
             ModulesOp::States { name } => {
+                sandbox.settle(&name).await;
                 let module = sandbox.describe(&name);
                 let states = module.iter().flat_map(|module| &module.info.states);
                 Ok(list(states.filter_map(|f| Some(function(f.state()?, f)))))

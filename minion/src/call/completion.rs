@@ -1,7 +1,7 @@
 //! Shell completion of `salt-call`: the functions of the modules on this host.
 
 use brine_cli::commandline::{self, Line};
-use brine_sandbox::Sandbox;
+use brine_sandbox::{Preparing, Sandbox};
 use clap::{Command, CommandFactory as _};
 
 use super::flags::Flags;
@@ -19,7 +19,7 @@ fn candidates(command: &Command, line: &Line) -> Vec<String> {
         let opts = load_conf(&flags).ok()?;
         let runtime = start_threads().ok()?;
         let functions = runtime.block_on(async {
-            let sandbox = package_sandbox(&opts, flags.module_dir.clone()).ok()?;
+            let sandbox = package_sandbox(&opts, flags.module_dir.clone(), Preparing::First).ok()?;
             let base = Base::prepare(opts, false, false, sandbox).await.ok()?;
             let functions = function_names(&base.sandbox);
             base.sandbox.shutdown().await;

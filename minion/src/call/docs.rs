@@ -15,6 +15,8 @@ pub(super) async fn print(base: &Base, prefix: &str) -> Result<i32, Failure> {
         let missing = |why| Failure::new(exit::GENERIC, format!("'{prefix}' is not available. {why}"));
         base.modules.ensure(module).await.map_err(missing)?;
     }
+    // Names are compared with their modules, whichever of both is longer.
+    base.sandbox.settle_those(|name| name.starts_with(prefix) || prefix.starts_with(name)).await;
     let mut out = String::new();
     for name in base.sandbox.names() {
         let Some(module) = base.sandbox.describe(&name) else { continue };

@@ -16,13 +16,13 @@ use brine_protocol::config::settings;
 use brine_protocol::exit;
 use brine_protocol::job::FunCall;
 use brine_protocol::value::{Value, ValueExt, list, map};
-use brine_sandbox::JobOutcome;
+use brine_sandbox::{JobOutcome, Preparing};
 use tracing::warn;
 
 use crate::accounts;
 use crate::cli;
 use crate::config::{MinionOpts, returner_names};
-use crate::jobs::{local_job, parse_own_timeout, parse_record, read_function};
+use crate::jobs::{local_job, module_of, parse_own_timeout, parse_record, read_function};
 use crate::minion::{Base, package_sandbox};
 use crate::receipts::Receipts;
 use flags::Flags;
@@ -68,7 +68,7 @@ async fn run(flags: &Flags, printer: &mut Printer, opts: MinionOpts) -> Result<i
         print(printer, crate::grains::collect(&opts), 0);
         return Ok(exit::OK);
     }
-    let make_sandbox = package_sandbox(&opts, flags.module_dir.clone()).map_err(failed)?;
+    let make_sandbox = package_sandbox(&opts, flags.module_dir.clone(), Preparing::OnNeed).map_err(failed)?;
     let base = Base::prepare(opts, with_master, false, make_sandbox).await.map_err(failed)?;
     let code = match flags.grains {
         false => call(flags, printer, &base).await,
@@ -106,6 +106,8 @@ async fn call(flags: &Flags, printer: &mut Printer, base: &Base) -> Result<i32, 
         Ok(Ok(None)) | Err(_) => {}
         Ok(Err(e)) => warn!("this call has no receipt: {e}"),
     }
+    // Also the report of a call that was refused names what is known of its function.
+    base.sandbox.settle(module_of(fun)).await;
     let called = base.jobs.call(job, report, !flags.for_others).await;
     let usage = called.usage();
     let out = called.outputter().unwrap_or_else(|| Outputter::of_function(fun));

@@ -1,5 +1,5 @@
-//! Grains that modules find: a module that exports a function `grains` is called whenever grains are collected. It has
-//! the grants of any of its functions and is bounded in time, and what it returns in size, depth and names. A module that
+//! Grains that modules find: an installed module that exports a function `grains` is called whenever grains are collected;
+//! the standard modules have none, so that no start waits for them. It has the grants of any of its functions and is bounded in time, and what it returns in size, depth and names. A module that
 //! fails is left out, and the log and `sandbox.check` say why.
 
 use std::sync::Arc;
@@ -43,7 +43,7 @@ impl FromModules {
     pub(crate) async fn ask(sandbox: &Arc<Sandbox>, id: &MinionId, master: Option<&str>, host: &Arc<Value>) -> Self {
         let ends = tokio::time::Instant::now() + ALL;
         let mut askers: Vec<BoxFuture<'static, Option<Answer>>> = Vec::new();
-        for name in sandbox.names() {
+        for name in sandbox.names_installed() {
             let Some(takes_host) = takes(sandbox, &name) else { continue };
             let given = takes_host.then(|| Arc::clone(host));
             let (sandbox, job) = (Arc::clone(sandbox), job(id, master, &name));

@@ -11,10 +11,11 @@ const MAX_BYTES: usize = 1 << 20;
 
 /// The documentation of all functions whose names begin with `fun`, and Salt's sentence for `fun` itself, with the function that it is
 /// almost the name of. None if no name begins with `fun`, and if `fun` is a function.
-pub(super) fn list_functions(sandbox: &Sandbox, fun: &str) -> Option<Value> {
+pub(super) async fn list_functions(sandbox: &Sandbox, fun: &str) -> Option<Value> {
     if fun.is_empty() {
         return None;
     }
+    sandbox.settle_those(|module| module.starts_with(fun) || fun.starts_with(module)).await;
     let mut docs = Vec::new();
     let mut bytes = 0;
     for module in sandbox.names() {

@@ -232,6 +232,11 @@ impl Jobs {
             }
             Err(why) => self.refused(&job, why),
         };
+        if !job.ret.is_empty() {
+            // Whether a returner is a module of this host is known when the module is.
+            let names = returner_names(&job.ret);
+            self.runner.sandbox.settle_those(|module| names.iter().any(|name| *name == module)).await;
+        }
         let draft = self.draft(&rules, &job, &outcomes, start, end.is_ordered());
         let draft = draft.as_ref();
         match rules.delivery {

@@ -142,7 +142,7 @@ impl JobRunner {
         {
             outcome.value = Value::from(format!("{said} {why}"));
         } else if !outcome.success
-            && let Some(docs) = docs::list_functions(&self.sandbox, &call.fun)
+            && let Some(docs) = docs::list_functions(&self.sandbox, &call.fun).await
         {
             outcome.value = docs;
         }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use brine_sandbox::{Broker, Restarts, Sandbox, SandboxConfig, Settings};
+use brine_sandbox::{Broker, Preparing, Restarts, Sandbox, SandboxConfig, Settings};
 use futures_util::future::{BoxFuture, Shared};
 
 use super::error::MinionError;
@@ -27,16 +27,21 @@ pub fn sandbox_settings(opts: &MinionOpts) -> Result<Settings, MinionError> {
     Ok(Settings::load(&opts.sandbox, &opts.conf_dir)?)
 }
 
-/// The sandbox with the package of this program. `modules_dir` replaces the folder of fetched modules.
+/// The sandbox with the package of this program. `modules_dir` replaces the folder of fetched modules, and `standard` says when the
+/// standard modules are prepared.
 ///
 /// # Errors
 /// When the package is not found or a setting cannot be used.
-pub fn package_sandbox(opts: &MinionOpts, modules_dir: Option<PathBuf>) -> Result<MakeSandbox, MinionError> {
+pub fn package_sandbox(
+    opts: &MinionOpts,
+    modules_dir: Option<PathBuf>,
+    standard: Preparing,
+) -> Result<MakeSandbox, MinionError> {
     let package = Package::find().map_err(|e| MinionError::Sandbox(e.to_string()))?;
-    sandbox_with(package, opts, modules_dir)
+    sandbox_with(package, opts, modules_dir, standard)
 }
 
-/// The sandbox with this package. `modules_dir` replaces the folder of fetched modules.
+/// The sandbox with this package; the rest as in [`package_sandbox`].
 ///
 /// # Errors
 /// When a setting cannot be used; the error names it.
@@ -44,6 +49,7 @@ pub fn sandbox_with(
     package: Package,
     opts: &MinionOpts,
     modules_dir: Option<PathBuf>,
+    standard: Preparing,
 ) -> Result<MakeSandbox, MinionError> {
     let settings = sandbox_settings(opts)?;
     let cache_dir = opts.cachedir.join("sandbox");
@@ -61,7 +67,7 @@ pub fn sandbox_with(
                 recordings_dir,
                 settings: Settings { max_running: jobs, ..settings },
             };
-            let sandbox = Sandbox::start_before(config, broker, Restarts::default()).await;
+            let sandbox = Sandbox::start_before(config, broker, Restarts::default(), standard).await;
             let sandbox = sandbox.map_err(|e| MinionError::Sandbox(e.to_string()))?;
             let functions: Arc<dyn Functions> = sandbox.clone();
             Ok((sandbox, functions))

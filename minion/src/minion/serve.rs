@@ -52,6 +52,7 @@ impl Minion {
     pub async fn prepare(opts: MinionOpts, make_sandbox: MakeSandbox) -> Result<Self, MinionError> {
         let base = Base::prepare(opts, true, true, make_sandbox).await?;
         let channel = Arc::clone(base.masters.preferred().expect("it was asked for"));
+        base.refresh.keep_summary();
         let opts = &base.opts;
         let (spool, left) = Spool::open(&opts.cachedir.join("spool"), opts.returns.limits)?;
         let kept: std::collections::HashSet<String> = left.iter().map(|entry| entry.jid().to_owned()).collect();

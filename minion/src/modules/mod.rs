@@ -99,13 +99,14 @@ impl Modules {
         self.sandbox.get().and_then(Weak::upgrade).ok_or_else(|| "the sandbox is not running".to_owned())
     }
 
-    /// Fetches a module that is not here, if the master has it.
+    /// Waits for a module of this host that is not ready yet. Fetches a module that is not here, if the master has it.
     ///
     /// # Errors
     /// A sentence that can follow "... is not available." and says why the module could not be fetched. That the master does not have it
     /// is no error.
     pub async fn ensure(self: &Arc<Self>, module: &str) -> Result<(), String> {
         let sandbox = self.sandbox()?;
+        sandbox.settle(module).await;
         if sandbox.describe(module).is_some() || !self.autoload || self.client.is_none() {
             return Ok(());
         }

@@ -49,6 +49,7 @@ impl Modules {
         let (mut changed, mut refused) = (Vec::new(), Vec::new());
         // A held module was fetched and waits for the owner. A module that could not be fetched makes the sync fail.
         let mut failed = false;
+        sandbox.settle_those(|name| wanted.contains_key(name)).await;
         let unchanged = find_unchanged(client, &sandbox, &wanted).await;
         for (name, saltenv) in wanted.iter().filter(|(name, _)| !unchanged.contains(*name)) {
             if began.elapsed() > MAX_TIME {

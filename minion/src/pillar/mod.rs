@@ -3,6 +3,7 @@
 mod own;
 mod refresh;
 mod store;
+mod told;
 mod wanted;
 
 pub(crate) use own::OwnPillar;

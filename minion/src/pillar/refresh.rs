@@ -2,16 +2,16 @@
 //! compiles the pillar from them (PROTOCOL §6.4) and keeps them for targets. Brine's master keeps the summary of the modules
 //! beside them, which is sent again when it has changed.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use brine_protocol::msgpack;
 use brine_protocol::value::{Value, ValueExt, empty_map, map};
 use brine_sandbox::Sandbox;
 use tracing::{debug, warn};
 
 use super::own::OwnPillar;
 use super::store::{PillarStore, Taken};
+use super::told::Told;
 use super::wanted::Wanted;
 use crate::config::MinionOpts;
 use crate::connection::{ChannelError, Masters};
@@ -19,8 +19,6 @@ use crate::grains::{FromModules, GrainsStore};
 
 /// How often the minion looks whether its modules have changed since it told its master.
 const LOOK_INTERVAL: Duration = Duration::from_secs(10);
-/// Largest summary of the modules in bytes that is sent; the master refuses larger ones too.
-const SUMMARY_BYTES_MAX: usize = 128 << 10;
 
 /// Why there is no new pillar.
 #[derive(Debug, thiserror::Error)]
@@ -47,8 +45,7 @@ pub struct Refresh {
     /// One job at a time, because each request makes the master compile a pillar.
     turn: tokio::sync::Mutex<()>,
     sandbox: OnceLock<Weak<Sandbox>>,
-    /// The summary that the master was told last.
-    told: Mutex<Option<Value>>,
+    told: Arc<Told>,
 }
 
 impl Refresh {
@@ -60,7 +57,7 @@ impl Refresh {
         grains: Arc<GrainsStore>,
         pillar: Arc<PillarStore>,
     ) -> Arc<Self> {
-        let (turn, sandbox, told) = (tokio::sync::Mutex::default(), OnceLock::new(), Mutex::default());
+        let (turn, sandbox, told) = (tokio::sync::Mutex::default(), OnceLock::new(), Arc::default());
         Arc::new(Self { opts, masters, own, grains, pillar, turn, sandbox, told })
     }
 
@@ -73,21 +70,21 @@ impl Refresh {
     pub async fn tell_changes(&self) {
         loop {
             tokio::time::sleep(LOOK_INTERVAL).await;
-            let is_news = self.told().as_ref().is_some_and(|told| self.summary().is_some_and(|now| now != *told));
-            if is_news {
+            if self.summary().is_some_and(|now| self.told.is_news(&now)) {
                 let _one_at_a_time = self.turn.lock().await;
                 self.pillar_or_log().await;
             }
         }
     }
 
+    /// Returns the summary of the modules. None while some of them are not ready.
     fn summary(&self) -> Option<Value> {
-        let summary = self.sandbox.get()?.upgrade()?.summary();
-        (msgpack::encode_disk(&summary).len() <= SUMMARY_BYTES_MAX).then_some(summary)
+        self.sandbox.get()?.upgrade()?.summary()
     }
 
-    fn told(&self) -> std::sync::MutexGuard<'_, Option<Value>> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Keeps what the master is told of the modules, for the next start. Called once, by the daemon.
+    pub(crate) fn keep_summary(&self) {
+        self.told.keep_in(&self.opts.cachedir);
     }
 
     /// Tells the master when the grains have changed, for as long as it is polled: they are collected every
@@ -213,7 +210,7 @@ impl Refresh {
             return own.compile(&self.opts, Value::clone(&self.grains.now()), wanted).await;
         }
         let channel = self.masters.preferred()?;
-        let summary = self.summary();
+        let summary = self.told.next(self.summary());
         let mut load = map([
             ("cmd", Value::from("_pillar")),
             ("id", Value::from(&self.opts.id)),
@@ -229,7 +226,7 @@ impl Refresh {
             load.insert("clean_cache", true);
         }
         let answer = channel.request_pillar(load).await?;
-        *self.told() = summary;
+        self.told.tell(summary).await;
         if matches!(answer, Value::Map(_)) { Ok(answer) } else { Err(PillarError::NoDict) }
     }
 }

@@ -9,7 +9,7 @@ use brine_minion::config::MinionOpts;
 use brine_minion::jobs::Functions;
 use brine_minion::minion::{MakeSandbox, Minion, MinionError, sandbox_with};
 use brine_protocol::config::{Config, Role};
-use brine_sandbox::Sandbox;
+use brine_sandbox::{Preparing, Sandbox};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -90,7 +90,7 @@ pub struct Made {
 pub fn scripted(opts: &MinionOpts) -> (MakeSandbox, oneshot::Receiver<Made>) {
     let (send, receive) = oneshot::channel();
     let package = package(opts.cachedir.parent().unwrap());
-    let make_sandbox = sandbox_with(package, opts, None).unwrap();
+    let make_sandbox = sandbox_with(package, opts, None, Preparing::Beside).unwrap();
     let make: MakeSandbox = Box::new(move |broker, jobs| {
         Box::pin(async move {
             let (sandbox, _) = make_sandbox(broker.clone(), jobs).await?;

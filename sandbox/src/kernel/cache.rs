@@ -115,22 +115,33 @@ impl Cache {
         self.dir.join(format!("{sha256}-{}.{kind}", self.engine))
     }
 
-    /// Returns the compiled code of a component, with every byte checked against its hash.
-    pub(crate) fn get(&self, sha256: Sha256Hex) -> Result<Compiled, CacheError> {
+    /// Opens an entry. The bytes of the code are not checked.
+    fn open_entry(&self, sha256: Sha256Hex) -> Result<(Description, File), CacheError> {
         let mut description = Vec::new();
         let file = open_own(&self.path(sha256, "json"), self.owner)?;
         file.take(MAX_DESCRIPTION as u64 + AROUND).read_to_end(&mut description)?;
         let description: Description = serde_json::from_slice(&description)
             .map_err(|error| CacheError::Tampered(format!("its description is broken ({error})")))?;
-        let mut code = open_own(&self.path(sha256, "cwasm"), self.owner)?;
+        let code = open_own(&self.path(sha256, "cwasm"), self.owner)?;
         let size = code.metadata()?.len();
         if size != description.code_size {
             return Err(CacheError::Tampered(format!("it has {size} bytes, not {}", description.code_size)));
         }
+        description.info.check().map_err(|error| CacheError::Tampered(error.to_string()))?;
+        Ok((description, code))
+    }
+
+    /// Returns the description of a component whose compiled code is here. Before the code is used, [`Cache::get`] checks it.
+    pub(crate) fn describe(&self, sha256: Sha256Hex) -> Result<ModuleInfo, CacheError> {
+        Ok(self.open_entry(sha256)?.0.info)
+    }
+
+    /// Returns the compiled code of a component, with every byte checked against its hash.
+    pub(crate) fn get(&self, sha256: Sha256Hex) -> Result<Compiled, CacheError> {
+        let (description, mut code) = self.open_entry(sha256)?;
         if hash_file(&mut code)?.to_string() != description.code_sha256 {
             return Err(CacheError::Tampered("its hash is another than when it was compiled".into()));
         }
-        description.info.check().map_err(|error| CacheError::Tampered(error.to_string()))?;
         Ok(Compiled { info: description.info, code })
     }
 

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use brine_sandbox_wire::Sha256Hex;
 use futures_util::future::BoxFuture;
@@ -25,6 +26,8 @@ pub(crate) struct Loadable {
     pub(crate) interfaces: Vec<String>,
     /// Statistics of its functions' past calls.
     pub(crate) history: Arc<History>,
+    /// Whether an executor has loaded it. An executor that replaces another one loads such modules before its first job.
+    pub(crate) was_loaded: AtomicBool,
 }
 
 impl Loadable {
@@ -42,13 +45,14 @@ impl Loadable {
             text.extend_from_slice(interface.as_bytes());
         }
         let history = Arc::new(History::new(functions));
-        Self { key: cache::sha256(&text), name, sha256, standard, interfaces, history }
+        let was_loaded = AtomicBool::new(false);
+        Self { key: cache::sha256(&text), name, sha256, standard, interfaces, history, was_loaded }
     }
 }
 
 /// The source of compiled code for executors.
 pub(crate) trait CodeSource: Send + Sync {
-    /// Returns the modules that the permanent executor loads when it starts.
+    /// Returns the modules that the permanent executor loads when it starts: those that it had loaded before.
     fn modules(&self) -> Vec<Arc<Loadable>>;
 
     /// Returns the checked, open file of a module's compiled code. None if it must be compiled again.

@@ -32,7 +32,7 @@ impl<E> From<E> for Undone<E> {
 
 impl Inner {
     pub(super) async fn approve(self: &Arc<Self>, name: &ModuleName, sha256: Sha256Hex) -> Result<Value, ApproveError> {
-        let _alone = self.installing.enter(name).await;
+        let _alone = self.store.installing.enter(name).await;
         let mut tried = 1;
         loop {
             match self.try_to_approve(name, sha256).await {
@@ -48,6 +48,7 @@ impl Inner {
         name: &ModuleName,
         sha256: Sha256Hex,
     ) -> Result<Value, Undone<ApproveError>> {
+        self.store.settle_locked(name).await;
         self.catch_up(name).await;
         let failed = |error: &dyn std::fmt::Display| ApproveError::failed(name, error);
         let undone = |error: &io::Error| Undone { why: failed(error), overtaken: was_overtaken(error) };
@@ -100,7 +101,7 @@ impl Inner {
     }
 
     pub(super) async fn roll_back(self: &Arc<Self>, name: &ModuleName, by_owner: bool) -> Result<Value, RollbackError> {
-        let _alone = self.installing.enter(name).await;
+        let _alone = self.store.installing.enter(name).await;
         let mut tried = 1;
         loop {
             match self.try_to_roll_back(name, by_owner).await {
@@ -116,6 +117,7 @@ impl Inner {
         name: &ModuleName,
         by_owner: bool,
     ) -> Result<Value, Undone<RollbackError>> {
+        self.store.settle_locked(name).await;
         self.catch_up(name).await;
         let failed = |error: &dyn std::fmt::Display| RollbackError::failed(name, error);
         let files = self.store.shelf(Shelf::Previous, name).await.map_err(|error| failed(&error))?;

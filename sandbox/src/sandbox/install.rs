@@ -26,7 +26,8 @@ impl Inner {
     ) -> Result<Installed, InstallError> {
         let Ok(_place) = self.installs.try_acquire() else { return Err(InstallError::Busy(name.clone())) };
         self.trim.handled(COPIES * wasm.len() as u64);
-        let _alone = self.installing.enter(name).await;
+        let _alone = self.store.installing.enter(name).await;
+        self.store.settle_locked(name).await;
         self.catch_up(name).await;
         let before = self.store.get(name.as_str());
         if before
@@ -41,7 +42,8 @@ impl Inner {
     }
 
     pub(super) async fn install_held(self: &Arc<Self>, name: &ModuleName) -> Result<Installed, InstallError> {
-        let _alone = self.installing.enter(name).await;
+        let _alone = self.store.installing.enter(name).await;
+        self.store.settle_locked(name).await;
         self.catch_up(name).await;
         let failed = |error: &dyn std::fmt::Display| InstallError::failed(name, error);
         let files = self.store.shelf(Shelf::Held, name).await.map_err(|error| failed(&error))?;
@@ -103,7 +105,7 @@ impl Inner {
         self.store.switch_in(&entry);
         drop(switching);
         tracing::info!(module = %name, sha256 = %entry.module.sha256, origin, "installed");
-        self.settle(before.as_ref()).await;
+        self.clean_up_after(before.as_ref()).await;
         Ok(if before.is_some() { Installed::Updated } else { Installed::New })
     }
 
@@ -118,11 +120,11 @@ impl Inner {
     /// Switches a module in. Running jobs finish with the version before it.
     pub(super) async fn switch(self: &Arc<Self>, entry: &Arc<Entry>, before: Option<&Arc<Entry>>) {
         self.store.switch_in(entry);
-        self.settle(before).await;
+        self.clean_up_after(before).await;
     }
 
     /// Cleans up after a replaced module, when its jobs have ended.
-    async fn settle(self: &Arc<Self>, before: Option<&Arc<Entry>>) {
+    async fn clean_up_after(self: &Arc<Self>, before: Option<&Arc<Entry>>) {
         self.store.prune().await;
         if let Some(before) = before {
             // No one awaits the task, but it ends within a job's longest life.
@@ -131,7 +133,8 @@ impl Inner {
     }
 
     pub(super) async fn remove(self: &Arc<Self>, name: &ModuleName) -> Result<Removed, RemoveError> {
-        let _alone = self.installing.enter(name).await;
+        let _alone = self.store.installing.enter(name).await;
+        self.store.settle_locked(name).await;
         self.catch_up(name).await;
         if !self.store.installed().contains_key(name) {
             return Ok(Removed::Absent);
@@ -176,7 +179,7 @@ impl Inner {
             }
         };
         let _ = tokio::time::timeout(longest, unused).await;
-        let _alone = self.installing.enter(entry.name()).await;
+        let _alone = self.store.installing.enter(entry.name()).await;
         self.unload(&entry).await;
     }
 

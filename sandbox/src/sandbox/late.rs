@@ -1,18 +1,15 @@
-//! Large modules that must be compiled again at a start, for example after an update of the engine. The start does not
-//! wait for them; jobs that call them do.
+//! Modules for which a start does not wait: standard ones (`store/pending.rs`), and large ones that must be compiled again,
+//! for example after an update of the engine. Jobs that call them wait.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-use futures_util::future::BoxFuture;
 use tokio::task::JoinSet;
 
 use super::Inner;
+use crate::resolve::alike;
+use crate::store::WAIT;
 use crate::{InstallError, ModuleName};
-
-/// How long a job waits for such a module. After that it fails with the advice to try again.
-const WAIT: Duration = Duration::from_secs(50);
 
 /// The modules that are not ready yet.
 #[derive(Default)]
@@ -29,7 +26,7 @@ pub(super) async fn start(inner: &Arc<Inner>, names: Vec<ModuleName>, tasks: &mu
     for name in names {
         inner.late.names().insert(name.clone());
         // Locked before any job could wait for the module.
-        let alone = inner.installing.enter(&name).await;
+        let alone = inner.store.installing.enter(&name).await;
         let inner = Arc::clone(inner);
         tasks.spawn(async move {
             inner.take_up_late(&name).await;
@@ -55,12 +52,30 @@ impl Inner {
         self.store.leave_out(name.clone(), &error, Some(origin));
     }
 
-    /// Returns a wait for the function's module if that is still being prepared.
-    pub(super) fn settled(&self, fun: &str) -> Option<BoxFuture<'_, ()>> {
+    /// Waits for a module that is still being prepared. The standard modules that a job waits for are prepared first.
+    pub(super) async fn settle(&self, module: &str) {
+        let late = self.late.names().get(module).cloned();
+        let settled = async {
+            match late {
+                Some(name) => drop(self.store.installing.enter(&name).await),
+                None => self.store.settle(module).await,
+            }
+        };
+        let _ = tokio::time::timeout(WAIT, settled).await;
+    }
+
+    /// Waits for the module of a function. If there is none of its name, waits for the one that the error may name.
+    pub(super) async fn settle_function(&self, fun: &str) {
         let module = fun.split('.').next().unwrap_or_default();
-        let name = self.late.names().get(module).cloned()?;
-        Some(Box::pin(async move {
-            let _ = tokio::time::timeout(WAIT, self.installing.enter(&name)).await;
-        }))
+        if self.store.get(module).is_some() {
+            return;
+        }
+        self.settle(module).await;
+        if self.store.get(module).is_none() && self.store.left_out(module).is_none() {
+            let pending = self.store.pending();
+            if let Some(like) = alike(module, pending.iter().map(ModuleName::as_str)) {
+                self.settle(like).await;
+            }
+        }
     }
 }

@@ -35,13 +35,12 @@ use crate::recordings::Recordings;
 use crate::report;
 use crate::resolve::Resolver;
 use crate::signature::MAX_SIGNATURE;
-use crate::store::{ApproveError, Held, RollbackError, Store};
+use crate::store::{ApproveError, Held, RollbackError, Store, WAIT};
 use late::Late;
 pub use reload::Reloaded;
 
 use crate::{
-    Broker, Caller, InstallError, Installed, JobOutcome, Module, ModuleName, OneEach, RemoveError, SandboxConfig,
-    Synced,
+    Broker, Caller, InstallError, Installed, JobOutcome, Module, ModuleName, RemoveError, SandboxConfig, Synced,
 };
 
 /// Upper bound on installs that run or wait for the compiler. Each holds its component in memory.
@@ -74,6 +73,17 @@ pub enum StartError {
     GivenUp,
 }
 
+/// When the standard modules are verified, and compiled if they have to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Preparing {
+    /// Before the start ends.
+    First,
+    /// Beside the jobs; those that a job needs first.
+    Beside,
+    /// Each when a job needs it: for a program that runs one job.
+    OnNeed,
+}
+
 /// The effect of a removal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Removed {
@@ -101,8 +111,6 @@ struct Inner {
     trim: Trim,
     record: Record,
     broker: Arc<dyn Broker>,
-    /// Locked while a module of that name is prepared and switched in, so that the checks still hold at the switch.
-    installing: OneEach,
     late: Late,
     provenance: report::Remembered,
     /// Locked only for the switch, so that checks over all modules still hold then.
@@ -133,11 +141,11 @@ impl Sandbox {
         broker: Arc<dyn Broker>,
         restarts: Restarts,
     ) -> Result<Arc<Self>, StartError> {
-        Self::start_before(config, std::future::ready(Some(broker)), restarts).await
+        Self::start_before(config, std::future::ready(Some(broker)), restarts, Preparing::First).await
     }
 
     /// Like [`Sandbox::start_with`], with a broker that comes later: the folders are read, and modules compiled, before it is waited for.
-    /// Without one the start is given up.
+    /// Without one the start is given up. `standard` says when the standard modules are prepared.
     ///
     /// # Errors
     ///
@@ -146,6 +154,7 @@ impl Sandbox {
         config: SandboxConfig,
         broker: impl Future<Output = Option<Arc<dyn Broker>>> + Send,
         restarts: Restarts,
+        standard: Preparing,
     ) -> Result<Arc<Self>, StartError> {
         let folder = |path: &std::path::Path, error: std::io::Error| StartError::Folder {
             path: path.display().to_string(),
@@ -169,6 +178,17 @@ impl Sandbox {
             Arc::new(Store::new(compiler, cache, config.settings.policy, config.standard_dir, config.modules_dir));
         let late =
             store.read_folders(config.standard.as_ref()).await.map_err(|error| folder(&config.cache_dir, error))?;
+        let mut beside = JoinSet::new();
+        match standard {
+            Preparing::OnNeed => {}
+            Preparing::First | Preparing::Beside => {
+                let store = Arc::clone(&store);
+                beside.spawn(async move {
+                    store.settle_all().await;
+                    store.prune().await;
+                });
+            }
+        }
         let broker = broker.await.ok_or(StartError::GivenUp)?;
         let jobs = Arc::new(Jobs::new(Bounds {
             max_running: config.settings.max_running,
@@ -205,14 +225,15 @@ impl Sandbox {
             trim: Trim::default(),
             record,
             broker,
-            installing: OneEach::default(),
             late: Late::default(),
             provenance: report::Remembered::default(),
             switching: Mutex::default(),
             installs: Semaphore::new(MAX_INSTALLS),
             reloading: Mutex::default(),
         });
-        let mut beside = JoinSet::new();
+        if standard == Preparing::First {
+            inner.store.settle_all().await;
+        }
         late::start(&inner, late, &mut beside).await;
         watch::start(&inner, &mut beside);
         let trimmed = Arc::clone(&inner);
@@ -314,7 +335,42 @@ impl Sandbox {
         installed.into_iter().map(|(name, origin)| (name.to_string(), origin)).collect()
     }
 
-    /// Returns the names of all modules, sorted.
+    /// Waits until this module is ready, if it is still being prepared, for a bounded time. A job of it waits by itself.
+    pub async fn settle(&self, module: &str) {
+        self.inner.settle(module).await;
+    }
+
+    /// Waits until all standard modules are ready, for a bounded time.
+    ///
+    /// # Errors
+    ///
+    /// One line, when some of them are not ready yet.
+    pub async fn settle_all(&self) -> Result<(), String> {
+        match tokio::time::timeout(WAIT, self.inner.store.settle_all()).await {
+            Ok(()) => Ok(()),
+            Err(_) => Err("some of the standard modules are still being compiled; try again in a moment".to_owned()),
+        }
+    }
+
+    /// Waits until the standard modules with these names are ready, for a bounded time.
+    pub async fn settle_those(&self, wanted: impl Fn(&str) -> bool) {
+        for name in self.inner.store.pending().into_iter().filter(|name| wanted(name.as_str())) {
+            self.inner.settle(name.as_str()).await;
+        }
+    }
+
+    /// Checks whether all standard modules are ready.
+    pub fn is_settled(&self) -> bool {
+        !self.inner.store.has_pending()
+    }
+
+    /// Returns the names of the installed modules, which does not count the standard ones, sorted.
+    pub fn names_installed(&self) -> Vec<String> {
+        let table = self.inner.store.table();
+        table.values().filter(|entry| !entry.is_standard()).map(|entry| entry.name().to_string()).collect()
+    }
+
+    /// Returns the names of all modules that are ready, sorted.
     pub fn names(&self) -> Vec<String> {
         self.inner.store.table().keys().map(ToString::to_string).collect()
     }
@@ -343,9 +399,7 @@ impl Sandbox {
 
     /// Runs one job to its end. Every failure is an outcome.
     pub async fn run(&self, job: JobContext, fun: &str, args: Vec<Value>, kwargs: Vec<(String, Value)>) -> JobOutcome {
-        if let Some(settled) = self.inner.settled(fun) {
-            settled.await;
-        }
+        self.inner.settle_function(fun).await;
         self.inner.resolver().run(job, fun, args, kwargs).await
     }
 
@@ -353,6 +407,7 @@ impl Sandbox {
     /// holds no turn, has the caller's remaining time, and ends when the future is dropped or the job is killed. Its
     /// usage counts for the caller. Every failure is an outcome.
     pub async fn call(&self, caller: &Caller, fun: &str, args: Vec<Value>, kwargs: Vec<(String, Value)>) -> JobOutcome {
+        self.inner.settle_function(fun).await;
         self.inner.resolver().nested(caller, fun, args, kwargs).await
     }
 
@@ -366,12 +421,14 @@ impl Sandbox {
         test: bool,
         kwargs: Vec<(String, Value)>,
     ) -> JobOutcome {
+        self.inner.settle_function(state).await;
         self.inner.resolver().state(caller, (state, context), test, kwargs).await
     }
 
     /// Runs a function of a module's interface `beacons`, which no job calls: `load.beacons.validate`. Every failure is an
     /// outcome.
     pub async fn beacon(&self, job: JobContext, fun: &str, kwargs: Vec<(String, Value)>) -> JobOutcome {
+        self.inner.settle_function(fun).await;
         self.inner.resolver().beacon(job, fun, kwargs).await
     }
 
@@ -450,13 +507,15 @@ impl Sandbox {
     ///
     /// One line for the caller.
     pub async fn report(&self, op: PolicyOp) -> Result<Value, String> {
+        self.settle_all().await?;
         report::answer(&self.inner.store, &self.inner.limits.load_full(), &self.walls(), op).await
     }
 
     /// Returns what the master is told of the modules: `modules` (each with name, version, sha256, origin, signers, what
-    /// it asks for, has and lacks) and `held` (updates that wait for the owner). The same state gives the same value.
-    pub fn summary(&self) -> Value {
-        report::summary(&self.inner.store)
+    /// it asks for, has and lacks) and `held` (updates that wait for the owner). The same state gives the same value. None while some
+    /// modules are not ready.
+    pub fn summary(&self) -> Option<Value> {
+        self.is_settled().then(|| report::summary(&self.inner.store))
     }
 
     /// Returns the process ids of all running executors, that of the executor without grants first.

@@ -34,7 +34,7 @@ impl Inner {
         self.limits.store(Arc::new(limits));
         let mut reloaded = Reloaded::default();
         for name in self.store.all_names() {
-            let _alone = self.installing.enter(&name).await;
+            let _alone = self.store.installing.enter(&name).await;
             let before = self.store.get(name.as_str());
             let now = self.decide_anew(&name).await;
             match (before, now) {
@@ -68,6 +68,13 @@ impl Inner {
             Ok(None) => None,
             Err(left_out) => Some(left_out),
         };
+        if self.store.is_pending(name.as_str()) {
+            // The standard module will be prepared by the policy that is in force then.
+            if let Some((error, origin)) = left_out {
+                self.store.leave_out(name.clone(), &error, Some(origin));
+            }
+            return None;
+        }
         let standard = self.store.standard(name).await;
         let (error, origin) = match (left_out, standard) {
             (None, Ok(standard)) => return standard.map(Arc::new),

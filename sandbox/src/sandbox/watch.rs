@@ -96,7 +96,7 @@ impl Inner {
             Err(_) => return,
         };
         for name in self.store.take_up(Ok(decisions)) {
-            let _alone = self.installing.enter(&name).await;
+            let _alone = self.store.installing.enter(&name).await;
             self.take_up_module(&name).await;
         }
     }

@@ -3,7 +3,9 @@
 
 use std::fs::File;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
+use brine_component::ModuleInfo;
 use brine_sandbox_wire::Sha256Hex;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -15,18 +17,37 @@ use crate::kernel::loadable::{CodeSource, Loadable};
 use crate::{ModuleName, SMALL_MODULE};
 
 impl Store {
-    /// Returns compiled code from the cache, or else compiles the component.
-    pub(super) async fn compiled(
+    /// Returns the description of a component whose code is in the cache, or else compiles the component. The code itself is checked
+    /// when an executor gets it.
+    pub(super) async fn described(
         &self,
         name: &ModuleName,
         sha256: Sha256Hex,
         wasm: &Bytes,
+        standard: bool,
+    ) -> Result<ModuleInfo, InstallError> {
+        let cache = Arc::clone(&self.cache);
+        match off_thread(move || cache.describe(sha256)).await {
+            Ok(info) => Ok(info),
+            Err(_) => Ok(self.compiled(name, sha256, wasm, standard).await?.info),
+        }
+    }
+
+    /// Returns compiled code from the cache, or else compiles the component.
+    async fn compiled(
+        &self,
+        name: &ModuleName,
+        sha256: Sha256Hex,
+        wasm: &Bytes,
+        standard: bool,
     ) -> Result<cache::Compiled, InstallError> {
         if let Some(known) = self.known(name, sha256).await {
             return known;
         }
         let failed = |error: &dyn std::fmt::Display| InstallError::failed(name, error);
-        let (_turn, waited) = self.compiling.enter(wasm.len() as u64).await;
+        // Standard modules are no interpreters, so that none takes longer than the others by far.
+        let size = if standard { 0 } else { wasm.len() as u64 };
+        let (_turn, waited) = self.compiling.enter(size).await;
         // The same content may have been compiled meanwhile under another name.
         if waited && let Some(known) = self.known(name, sha256).await {
             return known;
@@ -120,7 +141,9 @@ impl Store {
 
 impl CodeSource for Store {
     fn modules(&self) -> Vec<Arc<Loadable>> {
-        self.table().values().map(|entry| Arc::clone(&entry.loadable)).collect()
+        let table = self.table();
+        let used = table.values().filter(|entry| entry.loadable.was_loaded.load(Ordering::Relaxed));
+        used.map(|entry| Arc::clone(&entry.loadable)).collect()
     }
 
     fn cached_code<'a>(&'a self, module: &'a Loadable) -> BoxFuture<'a, Option<File>> {
@@ -133,7 +156,7 @@ impl CodeSource for Store {
                 return Ok(code);
             }
             let wasm = self.component(module).await.map_err(|error| format!("module {} {error}", module.name))?;
-            let compiled = self.compiled(&module.name, module.sha256, &wasm).await;
+            let compiled = self.compiled(&module.name, module.sha256, &wasm, module.standard).await;
             compiled.map(|compiled| compiled.code).map_err(|error| error.to_string())
         })
     }

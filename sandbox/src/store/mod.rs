@@ -3,6 +3,7 @@
 //! - `files.rs`, `folder.rs` the modules' folders, and how several programs change the same folder
 //! - `decisions.rs` the owner's decisions on this host; `held.rs` modules that wait for a decision
 //! - `read.rs`      reads the folders, at the start and module by module
+//! - `pending.rs`   standard modules that nobody has needed yet
 //! - `prepare.rs`   from bytes to a callable module; `compiled.rs` the compiler's part of it
 //! - `change.rs`    what an install, an approval, a rollback and a removal do on the disk
 //! - `outcome.rs`   results of installing and removing; `synced.rs` the records of syncs
@@ -15,6 +16,7 @@ mod files;
 mod folder;
 mod held;
 mod outcome;
+mod pending;
 mod prepare;
 mod read;
 mod synced;
@@ -33,19 +35,29 @@ use crate::kernel::compile::Compiler;
 use crate::kernel::loadable::Loadable;
 use crate::policy::{ModuleGrants, Policy, Refused, Subject};
 use crate::signature::{KeyId, StandardKey};
-use crate::{Lanes, ModuleName};
+use crate::{Lanes, ModuleName, OneEach};
 pub(crate) use change::Install;
 pub(crate) use decisions::{Decided, Decisions, FILE as DECISIONS};
 use files::{LOCAL, MAX_MODULES};
 pub(crate) use folder::{Files, Folder, Provenance, Shelf, was_overtaken};
 pub use held::Held;
 pub use outcome::{ApproveError, InstallError, Installed, RemoveError, RollbackError};
+use pending::Pending;
+pub(crate) use pending::WAIT;
 pub(crate) use prepare::{Prepared, Rules};
 pub use synced::{Synced, SyncedFrom};
 
-/// Compilers for small modules at once, beside the one for large modules. With two, a module that uses up its limits
-/// does not delay the next one. Each may use the memory of `sandbox:compile:memory`.
-const SMALL_COMPILERS: usize = 2;
+/// Least number of compilers for small modules at once, beside the one for large modules. With two, a module that uses
+/// up its limits does not delay the next one.
+const SMALL_COMPILERS_MIN: usize = 2;
+/// Largest number of them: each may use the memory of `sandbox:compile:memory`.
+const SMALL_COMPILERS_MAX: usize = 4;
+
+/// Returns the number of compilers for small modules at once: one a core, within bounds.
+fn small_compilers() -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    cores.clamp(SMALL_COMPILERS_MIN, SMALL_COMPILERS_MAX)
+}
 
 /// One module that jobs can call.
 #[derive(Debug)]
@@ -129,6 +141,8 @@ pub(crate) struct Store {
     decisions: ArcSwap<Result<Decisions, String>>,
     /// Names of the standard modules, usable or not: a broken one must not be replaced either.
     standard: Mutex<BTreeSet<ModuleName>>,
+    /// Those of them that are not prepared yet.
+    pending: Pending,
     /// Why a module on the disk is not in the table, for the error of a call.
     left_out: Mutex<BTreeMap<ModuleName, LeftOut>>,
     /// Why a module or an update was refused, for reports.
@@ -139,6 +153,8 @@ pub(crate) struct Store {
     previous: Mutex<BTreeMap<ModuleName, Provenance>>,
     /// The queues for the compiler.
     compiling: Lanes,
+    /// Locked while a module of that name is prepared and switched in, so that the checks still hold at the switch.
+    pub(crate) installing: OneEach,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -163,11 +179,13 @@ impl Store {
             table: ArcSwap::default(),
             decisions: ArcSwap::from_pointee(Ok(Decisions::default())),
             standard: Mutex::default(),
+            pending: Pending::default(),
             left_out: Mutex::default(),
             refused: Mutex::default(),
             held: Mutex::default(),
             previous: Mutex::default(),
-            compiling: Lanes::new(SMALL_COMPILERS),
+            compiling: Lanes::new(small_compilers()),
+            installing: OneEach::default(),
         }
     }
 
@@ -205,7 +223,9 @@ impl Store {
 
     /// Returns why a module that is on the disk is not in the table.
     pub(crate) fn left_out(&self, name: &str) -> Option<String> {
-        let left_out = self.all_left_out().get(name).map(|left_out| format!("It was left out: {}", left_out.why));
+        let left_out = self.all_left_out().get(name).map(|left_out| left_out.why.clone());
+        let pending = || self.pending.name(name).map(|name| InstallError::Compiling(name).to_string());
+        let left_out = left_out.or_else(pending).map(|why| format!("It was left out: {why}"));
         left_out.or_else(|| self.held(name).map(|held| format!("It waits for the owner of this host: {held}")))
     }
 
@@ -347,6 +367,7 @@ impl Store {
     pub(crate) fn switch_in(&self, entry: &Arc<Entry>) {
         self.all_left_out().remove(entry.name());
         self.refused().remove(entry.name());
+        self.not_pending(entry.name());
         self.table.rcu(|table| {
             let mut table = Table::clone(table);
             table.insert(entry.name().clone(), Arc::clone(entry));
@@ -354,8 +375,11 @@ impl Store {
         });
     }
 
-    /// Removes compiled code that nothing uses.
+    /// Removes compiled code that nothing uses. While the content of some modules is not known, nothing is removed.
     pub(crate) async fn prune(&self) {
+        if self.has_pending() {
+            return;
+        }
         // Code that may soon be used is kept too, so that replacing a bad version needs no compiler.
         let mut in_use: HashSet<Sha256Hex> = self.table.load().values().map(|entry| entry.module.sha256).collect();
         in_use.extend(self.all_held().values().map(|held| held.module.sha256));

@@ -74,7 +74,7 @@ impl Store {
         let subject = Subject { name, standard: rules.standard, sha256, signers: &signed.keys };
         // A module without a required signature is not even compiled.
         policy.decide::<&str>(&subject, &[], &[])?;
-        let info = self.compiled(name, sha256, &files.wasm).await?.info;
+        let info = self.described(name, sha256, &files.wasm, rules.standard).await?;
         let module = Module { name: name.to_string(), sha256, size, origin: origin.to_owned(), info };
         let seen = is_signed(&signed.keys).then(|| Seen::new(&module.info, signed.time, sha256));
 

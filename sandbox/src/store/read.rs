@@ -5,20 +5,15 @@ use std::io;
 use std::sync::Arc;
 
 use brine_sandbox_wire::Sha256Hex;
-use futures_util::StreamExt as _;
-use futures_util::stream::FuturesUnordered;
 
 use super::files::{self, LOCAL};
 use super::{
-    DECISIONS, Decided, Entry, Files, Folder, InstallError, LeftOut, Rules, SMALL_COMPILERS, Shelf, Store, hash,
-    locked, off_thread,
+    DECISIONS, Decided, Entry, Files, Folder, InstallError, LeftOut, Rules, Shelf, Store, hash, locked, off_thread,
 };
 use crate::ModuleName;
 
 /// Upper bound on repeated reads of a module because other programs decided about it meanwhile.
 const OVERTAKEN: usize = 8;
-/// Standard modules that are read at once: one more than compile at once, so that a compiler does not wait for the disk.
-const STANDARD_AT_ONCE: usize = SMALL_COMPILERS + 1;
 /// The origin of standard modules.
 const STANDARD: &str = "standard";
 
@@ -42,30 +37,15 @@ impl Store {
         Folder::new(self.standard_dir.clone(), self.compiler.limits.module).peek(name)
     }
 
-    /// Reads the standard modules, the installed ones, and held versions. Unusable modules are logged and left out.
-    /// `standard` names the standard modules that are used, if not all are. Returns the installed modules that compile slowly, so that the caller can skip waiting for them.
+    /// Finds the standard modules, which stay pending, and reads the installed ones and held versions. Unusable modules are logged and
+    /// left out. `standard` names the standard modules that are used, if not all are. Returns the installed modules that compile slowly, so that the caller can skip waiting for them.
     pub(crate) async fn read_folders(&self, standard: Option<&BTreeSet<ModuleName>>) -> io::Result<Vec<ModuleName>> {
         self.cache.sweep()?;
-        let mut names = files::component_files(&self.standard_dir)?.into_keys();
-        let mut names = std::iter::from_fn(|| names.find(|name| standard.is_none_or(|used| used.contains(name))));
-        let mut reads = FuturesUnordered::new();
-        loop {
-            while reads.len() < STANDARD_AT_ONCE
-                && let Some(name) = names.next()
-            {
-                locked(&self.standard).insert(name.clone());
-                reads.push(async {
-                    let read = self.read_standard(&name).await;
-                    (name, read)
-                });
-            }
-            match reads.next().await {
-                Some((_, Ok(entry))) => self.switch_in(&Arc::new(entry)),
-                Some((name, Err(error))) => self.leave_out(name, &error, None),
-                None => break,
-            }
-        }
-        drop(reads);
+        let found = files::component_files(&self.standard_dir)?.into_keys();
+        let found: BTreeSet<ModuleName> =
+            found.filter(|name| standard.is_none_or(|used| used.contains(name))).collect();
+        self.pending.add(found.iter().cloned());
+        *locked(&self.standard) = found;
         let decisions = self.folder.decisions().map_err(|error| {
             let why = format!("what was decided about modules cannot be read ({DECISIONS}: {error})");
             tracing::error!("{why}; nothing is installed until that file is put right or taken away");

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use brine_kit::wait::{until, within};
 use brine_kit::wat::{number, wasm};
-use brine_sandbox::{Broker, Installed, SMALL_MODULE, Sandbox, StartError};
+use brine_sandbox::{Broker, Installed, Preparing, SMALL_MODULE, Sandbox, StartError};
 use rmpv::Value;
 
 use crate::components::loops;
@@ -101,7 +101,8 @@ async fn standard_modules_are_compiled_before_the_broker_comes() {
     let home = home.standard("broken", "(component (import \"no\" (func)))");
     let (give, given) = tokio::sync::oneshot::channel::<Arc<dyn Broker>>();
     let coming = async { given.await.ok() };
-    let starting = tokio::spawn(Sandbox::start_before(home.config.clone(), coming, home.restarts.clone()));
+    let starting =
+        tokio::spawn(Sandbox::start_before(home.config.clone(), coming, home.restarts.clone(), Preparing::First));
     until("all are compiled", || home.config.cache_dir.exists() && home.compiled().len() == names.len()).await;
     assert!(!starting.is_finished());
     assert!(give.send(Arc::new(Nesting::default())).is_ok());
@@ -113,6 +114,7 @@ async fn standard_modules_are_compiled_before_the_broker_comes() {
     assert_eq!(sandbox.names(), ["five", "four", "one", "three", "two"]);
     sandbox.shutdown().await;
 
-    let given_up = Sandbox::start_before(home.config.clone(), std::future::ready(None), home.restarts.clone());
+    let given_up =
+        Sandbox::start_before(home.config.clone(), std::future::ready(None), home.restarts.clone(), Preparing::First);
     assert!(matches!(within(given_up).await, Err(StartError::GivenUp)));
 }

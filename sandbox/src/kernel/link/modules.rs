@@ -1,6 +1,7 @@
 //! Loads modules into an executor and unloads them.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use brine_sandbox_wire::{Sha256Hex, ToExecutor};
@@ -59,7 +60,10 @@ impl Link {
             receiver.await.unwrap_or_else(|_| Err("the executor ended while it loaded the module".into()))
         };
         match self.patiently(LOAD, std::pin::pin!(conversation)).await {
-            Some(result) => result,
+            Some(result) => {
+                module.was_loaded.fetch_or(result.is_ok(), Ordering::Relaxed);
+                result
+            }
             None => {
                 self.state().loading.remove(&key);
                 Err(format!("the executor did not load the module within {} s", LOAD.as_secs()))

@@ -38,6 +38,10 @@ const ATTEMPTS: usize = 3;
 /// that does not.
 const KILL: Duration = Duration::from_secs(1);
 
+/// Time of a load that does not count for its call: of code that is compiled, which takes milliseconds. So that an error
+/// names the owner's limit and not what the load left of it.
+const QUICK_LOAD: Duration = Duration::from_millis(100);
+
 /// The parts of the kernel that a run needs.
 pub(crate) struct Runner<'a> {
     pub(crate) source: &'a dyn CodeSource,
@@ -315,13 +319,16 @@ impl Runner<'_> {
             let up = self.executors.up(&call.grants.direct, &module.name, module.sha256);
             let (stay, link) = up.await.map_err(|error| (error.to_string(), false))?;
             if !link.has(module.key) {
-                // The executor is still starting, or compiled code was lost. Both take time, but other jobs do not wait
-                // for them.
+                // It is the module's first call, the executor is still starting, or compiled code was lost. All of them take
+                // time, but other jobs do not wait for them.
                 loads = true;
                 let loaded = Box::pin(link.ensure(module, self.source)).await;
                 // If the executor died, the cause may be another module that it loaded before; a retry is possible.
                 loaded.map_err(|error| (error, link.is_dead()))?;
-                limits.wall_ms = limits.wall_ms.saturating_sub(milliseconds(began.elapsed())).max(1);
+                let took = began.elapsed();
+                if took > QUICK_LOAD {
+                    limits.wall_ms = limits.wall_ms.saturating_sub(milliseconds(took)).max(1);
+                }
             }
             Ok::<_, (String, bool)>((stay, link))
         };
