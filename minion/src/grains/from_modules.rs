@@ -1,6 +1,7 @@
 //! Grains that modules find: an installed module that exports a function `grains` is called whenever grains are collected;
-//! the standard modules have none, so that no start waits for them. It has the grants of any of its functions and is bounded in time, and what it returns in size, depth and names. A module that
-//! fails is left out, and the log and `sandbox.check` say why.
+//! the standard modules have none, so that no start waits for them. It has the grants of any of its functions, is bounded
+//! in time, and what it returns in size, depth and names. A module that fails is left out, and the log and
+//! `sandbox.check` say why.
 
 use std::sync::Arc;
 use std::time::Duration;
