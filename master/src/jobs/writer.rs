@@ -45,9 +45,9 @@ pub(super) struct Told<T> {
 /// The replies to one command.
 struct Answer {
     /// Runs after the commit, for callers that do not wait for the sync.
-    committed: Option<Box<dyn FnOnce()>>,
+    committed: Option<Box<dyn FnOnce() + Send>>,
     /// Runs after the sync or a failure.
-    synced: Box<dyn FnOnce(Result<(), StoreError>)>,
+    synced: Box<dyn FnOnce(Result<(), StoreError>) + Send>,
 }
 
 /// Commits that wait for their sync.
@@ -254,12 +254,12 @@ impl Command {
 }
 
 /// Makes the replies with a statement's result: one to be sent after the commit, one after the sync.
-fn answer_twice<T: Copy + 'static>(
+fn answer_twice<T: Copy + Send + 'static>(
     done: rusqlite::Result<T>,
     Told { stored, synced }: Told<T>,
     path: &Path,
 ) -> (Answer, Option<StoreError>) {
-    let early = done.as_ref().ok().copied().map(|done| -> Box<dyn FnOnce()> {
+    let early = done.as_ref().ok().copied().map(|done| -> Box<dyn FnOnce() + Send> {
         // The caller may have gone.
         Box::new(move || drop(stored.send(done)))
     });
@@ -268,7 +268,7 @@ fn answer_twice<T: Copy + 'static>(
 }
 
 /// Makes the reply with a statement's result, to be sent after the sync.
-fn answer<T: 'static>(
+fn answer<T: Send + 'static>(
     done: rusqlite::Result<T>,
     reply: oneshot::Sender<Result<T, StoreError>>,
     path: &Path,
