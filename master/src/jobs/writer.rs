@@ -261,7 +261,9 @@ fn answer_twice<T: Copy + Send + 'static>(
 ) -> (Answer, Option<StoreError>) {
     let early = done.as_ref().ok().copied().map(|done| -> Box<dyn FnOnce() + Send> {
         // The caller may have gone.
-        Box::new(move || drop(stored.send(done)))
+        Box::new(move || {
+            let _ = stored.send(done);
+        })
     });
     let (answer, error) = answer(done, synced, path);
     (Answer { committed: early, ..answer }, error)
