@@ -28,6 +28,9 @@ const MAX_LOADS_IN_MEMORY: usize = 64;
 /// A master that answers has a return on its own disk after a few milliseconds, so only returns that wait longer are synced here. Two
 /// syncs a job would cost more than the job.
 const SYNC_AFTER: Duration = Duration::from_millis(20);
+/// The least time between two looks at what is to be synced: so many jobs a second wake that thread seldom, and more of their returns
+/// are acknowledged first.
+const SYNC_REST: Duration = Duration::from_millis(10);
 /// The longest wait between two tries.
 const MAX_BACKOFF: Duration = Duration::from_secs(60);
 /// A refused return is sent again for as long as masters keep jobs by default (`keep_jobs_seconds`). After that, it could not
@@ -346,11 +349,10 @@ fn start_syncing(spool: Arc<Spool>, receipts: Option<Arc<Receipts>>) -> mpsc::Un
     tokio::task::spawn_blocking(move || {
         let mut waiting = VecDeque::new();
         while let Some(next) = waiting.pop_front().or_else(|| unsynced.blocking_recv()) {
-            std::thread::sleep(SYNC_AFTER.saturating_sub(next.age()));
+            std::thread::sleep(SYNC_AFTER.saturating_sub(next.age()).max(SYNC_REST));
             waiting.extend(std::iter::from_fn(|| unsynced.try_recv().ok()));
-            // Those that are due soon go with it, so that many jobs a second do not wake this thread as often.
-            let soon = waiting.partition_point(|more: &Unsynced| more.age() >= SYNC_AFTER / 2);
-            spool.sync(std::iter::once(next).chain(waiting.drain(..soon)));
+            let due = waiting.partition_point(|more: &Unsynced| more.age() >= SYNC_AFTER);
+            spool.sync(std::iter::once(next).chain(waiting.drain(..due)));
             if let Some(receipts) = &receipts {
                 receipts.sync_now_and_then();
             }
