@@ -6,7 +6,7 @@
 //!   users may write the configuration
 //! - [`pidfile`], [`background`], [`signals`], [`limits`]: the process · [`service`]: messages to systemd
 //! - [`connections`]: keepalive and heartbeat, which detect a vanished peer
-//! - [`profile`]: the profile for SIGUSR2
+//! - [`profile`]: the profile for SIGUSR2 · `trim.rs`: gives back the memory of what is over
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
@@ -21,6 +21,7 @@ pub mod reload;
 pub mod run;
 pub mod service;
 pub mod signals;
+mod trim;
 pub mod trust;
 pub mod user;
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use brine_cli::{commandline, logging, print};
 use brine_protocol::config::{Config, settings};
 use brine_protocol::exit;
+use brine_trim::Code;
 use clap::{Args as _, Command};
 use tokio::runtime::{Builder, Runtime};
 
@@ -15,7 +16,7 @@ use crate::args::DaemonArgs;
 use crate::folders::{self, Folder};
 use crate::limits::{self, OpenFiles};
 use crate::signals::{SignalRequest, Signals};
-use crate::{ProcessError, background, service, user};
+use crate::{ProcessError, background, service, trim, user};
 
 /// Time that unfinished blocking work (a slow disk) may delay the end of the process.
 const BLOCKING_GRACE: Duration = Duration::from_secs(1);
@@ -117,9 +118,10 @@ fn start<D: Daemon>(args: &DaemonArgs, line: &[OsString]) -> Result<i32, Process
     }
     open_files.warn_if_few();
     daemon.check_host(open_files);
+    let code = Code::look();
     let failed = |error| ProcessError::new(exit::SOFTWARE, format!("no threads: {error}"));
     let runtime: Runtime = D::runtime().enable_all().build().map_err(failed)?;
-    let result = runtime.block_on(serve(args, daemon));
+    let result = runtime.block_on(serve(args, daemon, code));
     runtime.shutdown_timeout(BLOCKING_GRACE);
     if let Err(error) = &result
         && args.background
@@ -141,7 +143,7 @@ fn become_user<D: Daemon>(args: &DaemonArgs, daemon: &D) -> Result<Vec<String>, 
     Ok(warnings)
 }
 
-async fn serve<D: Daemon>(args: &DaemonArgs, daemon: D) -> Result<i32, ProcessError> {
+async fn serve<D: Daemon>(args: &DaemonArgs, daemon: D, code: Code) -> Result<i32, ProcessError> {
     // Signals come first, because a process that learns that the daemon is ready may end it at once.
     let failed = |error| ProcessError::new(exit::GENERIC, format!("signals cannot be received: {error}"));
     let mut signals = Signals::listen().map_err(failed)?;
@@ -150,6 +152,7 @@ async fn serve<D: Daemon>(args: &DaemonArgs, daemon: D) -> Result<i32, ProcessEr
     let status = running.status();
     service::ready(&status);
     tokio::spawn(service::watchdog());
+    tokio::spawn(trim::run(code));
     if args.background {
         background::detach();
     }

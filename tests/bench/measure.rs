@@ -143,8 +143,9 @@ impl Runs {
     }
 }
 
-/// Time for a process to become idle after its start or work, before its memory is measured.
-const QUIET: Duration = Duration::from_secs(3);
+/// Time for a process to become idle after its start or work, before its memory is measured: modules are compiled after the
+/// start event, and Brine's daemons look every 30 s whether there is memory to give back.
+const QUIET: Duration = Duration::from_secs(45);
 /// Simultaneous jobs while memory is measured, and the time for which each sleeps.
 const AT_ONCE: usize = 50;
 const SLEEP_S: i64 = 8;

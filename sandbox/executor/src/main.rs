@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use brine_executor::{ServeError, ServeOptions, serve};
 use brine_sandbox_walls::Spec;
+use brine_trim::Code;
 
 /// EX_USAGE of sysexits: the program was started with wrong arguments.
 const USAGE: u8 = 64;
@@ -21,6 +22,8 @@ what it does not need. What it keeps, each as often as there is something to say
 
 fn main() -> ExitCode {
     brine_sandbox_walls::close_inherited();
+    // Behind the walls there is no /proc.
+    let code = Code::look();
     let (settings, spec) = match options(std::env::args().skip(1)) {
         Ok(Some(options)) => options,
         Ok(None) => {
@@ -40,7 +43,7 @@ fn main() -> ExitCode {
     };
     // Sets the process's name, because the program may have been started from an open file.
     let _ = rustix::thread::set_name(c"brine-executor");
-    match serve(socket, &settings, walls) {
+    match serve(socket, &settings, walls, code) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error @ ServeError::NoSocket(_)) => end(&error.to_string(), USAGE),
         Err(error @ ServeError::Start(_)) => end(&error.to_string(), HOST),

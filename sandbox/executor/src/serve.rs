@@ -8,14 +8,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use brine_sandbox_walls::Walls;
 use brine_sandbox_wire::{
     Connection, FailKind, FromExecutor, Received, Receiver, Run, Sha256Hex, ToExecutor, Usage, VERSION, WireError,
 };
+use brine_trim::{Code, Looked, Trim};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 
 use crate::call::{self, Shared};
 use crate::line::Line;
@@ -40,6 +42,10 @@ const GUEST_NICENESS: i32 = 5;
 /// Threads for blocking work, such as files on a server that does not answer. Blocked threads delay only guests with
 /// the same grants, because other grants have an executor of their own.
 const BLOCKING_THREADS: usize = 16;
+
+/// Time from the start to the first look for memory to give back, and from a message after a look to the next look.
+const TRIM_AT_START: Duration = Duration::from_secs(2);
+const TRIM_EVERY: Duration = Duration::from_secs(30);
 
 /// The kernel's signal for a write beyond the limit on file sizes.
 const SIGXFSZ: i32 = rustix::process::Signal::XFSZ.as_raw();
@@ -74,11 +80,12 @@ pub enum ServeError {
     Wire(WireError),
 }
 
-/// Serves the minion at the other end of the socket until the minion closes it.
+/// Serves the minion at the other end of the socket until the minion closes it. `code` is what to give back while there is
+/// nothing to do.
 ///
 /// # Errors
 /// [`ServeError`]. A socket that the minion closed is no error.
-pub fn serve(socket: OwnedFd, settings: &ServeOptions, walls: Walls) -> Result<(), ServeError> {
+pub fn serve(socket: OwnedFd, settings: &ServeOptions, walls: Walls, code: Code) -> Result<(), ServeError> {
     let start = |error: &dyn std::fmt::Display| ServeError::Start(brine_text::short(&error.to_string(), MAX_ERROR));
     let main = Builder::new_current_thread().enable_io().build().map_err(|error| start(&error))?;
     let connection = main.block_on(async { Connection::from_fd(socket) }).map_err(ServeError::NoSocket)?;
@@ -99,8 +106,11 @@ pub fn serve(socket: OwnedFd, settings: &ServeOptions, walls: Walls) -> Result<(
         sender: tokio::sync::Mutex::new(sender),
         engine,
     };
+    let worked = Arc::new(Notify::new());
+    guests.spawn(trim_when_quiet(Trim::new(code), Arc::clone(&worked)));
     let executor = Executor {
         host: Arc::new(host),
+        worked,
         guests: guests.handle().clone(),
         modules: HashMap::new(),
         calls: Arc::default(),
@@ -138,10 +148,31 @@ fn guest_runtime(settings: &ServeOptions) -> io::Result<Runtime> {
         .build()
 }
 
+/// Gives memory back some time after the start and after the last message, and sleeps while there are none.
+async fn trim_when_quiet(mut trim: Trim, worked: Arc<Notify>) {
+    let mut wait = TRIM_AT_START;
+    loop {
+        tokio::time::sleep(wait).await;
+        wait = TRIM_EVERY;
+        // Freed pieces are looked through on a thread that serves no calls.
+        let looked = tokio::task::spawn_blocking(move || {
+            let found = trim.look();
+            (trim, found)
+        });
+        let Ok((back, found)) = looked.await else { return };
+        trim = back;
+        if found != Looked::Busy {
+            worked.notified().await;
+        }
+    }
+}
+
 type Calls = Arc<Mutex<HashMap<u64, Arc<Line>>>>;
 
 struct Executor {
     host: Arc<Shared>,
+    /// Told of each call.
+    worked: Arc<Notify>,
     guests: Handle,
     modules: HashMap<Sha256Hex, Arc<LoadedModule>>,
     calls: Calls,
@@ -213,6 +244,7 @@ impl Executor {
 
     /// Handles a message and returns the immediate answer, if there is one.
     fn on_message(&mut self, received: Received<ToExecutor>) -> Result<Option<FromExecutor>, WireError> {
+        self.worked.notify_one();
         match received.message {
             ToExecutor::Load { module, name, imports_granted } => {
                 let answer = match self.load(module, &name, received.file, imports_granted.as_deref()) {

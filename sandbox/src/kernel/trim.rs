@@ -3,7 +3,6 @@
 //! glibc keeps freed pieces below its threshold for `mmap`, which grows up to 32 MB: a thousand jobs with 100 KB of
 //! arguments each left a process of 20 MB at 120 MB for good. So `malloc_trim` runs when jobs have handled many bytes
 //! and the process is quiet.
-#![allow(unsafe_code)]
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -48,17 +47,8 @@ impl Trim {
             }
             self.handled.store(0, Ordering::Relaxed);
             // `malloc_trim` walks over all freed memory, which takes time.
-            let _ = tokio::task::spawn_blocking(give_back).await;
+            let _ = tokio::task::spawn_blocking(brine_trim::freed).await;
         }
-    }
-}
-
-/// Trims glibc's heap. Other allocators return memory by themselves.
-fn give_back() {
-    #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    // SAFETY: `malloc_trim` takes no pointer and touches only free memory; glibc takes its own locks.
-    unsafe {
-        libc::malloc_trim(0);
     }
 }
 

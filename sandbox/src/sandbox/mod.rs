@@ -444,6 +444,7 @@ impl Sandbox {
 
     /// Ends all jobs and the executors.
     pub async fn shutdown(&self) {
+        self.inner.store.stop_settling();
         self.inner.jobs.end(|_| true, "the minion is stopping");
         let quiet = async {
             while self.inner.jobs.count() > 0 {

@@ -4,6 +4,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::watch;
+
 use super::{Entry, InstallError, LeftOut, Store, Table, small_compilers};
 use crate::ModuleName;
 
@@ -21,7 +23,11 @@ const MOST_USED: [&str; 16] = [
 
 /// The modules that are not ready, the most used ones first.
 #[derive(Debug, Default)]
-pub(super) struct Pending(Mutex<Vec<Found>>);
+pub(super) struct Pending {
+    found: Mutex<Vec<Found>>,
+    /// True when the sandbox ends: nothing more is prepared.
+    ended: watch::Sender<bool>,
+}
 
 /// A module that was found.
 #[derive(Debug)]
@@ -33,7 +39,7 @@ struct Found {
 
 impl Pending {
     fn found(&self) -> MutexGuard<'_, Vec<Found>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.found.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes these names up, sorted by their use.
@@ -114,8 +120,21 @@ impl Store {
     }
 
     async fn settle_now(&self, name: &ModuleName) {
-        let _alone = self.installing.enter(name).await;
-        self.settle_locked(name).await;
+        let settled = async {
+            let _alone = self.installing.enter(name).await;
+            self.settle_locked(name).await;
+        };
+        let mut ended = self.pending.ended.subscribe();
+        tokio::select! {
+            biased;
+            _ = ended.wait_for(|ended| *ended) => {}
+            () = settled => {}
+        }
+    }
+
+    /// Ends all preparations, and their compilers. What they have not finished is left to the next start.
+    pub(crate) fn stop_settling(&self) {
+        self.pending.ended.send_replace(true);
     }
 
     /// Prepares a standard module, unless that is done. The caller must hold the lock of this name.

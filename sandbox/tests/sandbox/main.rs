@@ -15,5 +15,6 @@ mod load;
 mod modules;
 mod nested;
 mod signatures;
+mod starts;
 mod support;
 mod updates;

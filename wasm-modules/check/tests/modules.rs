@@ -492,6 +492,16 @@ fn every_function_is_documented_with_an_example() {
     }
 }
 
+/// Grains of modules are collected at the start, which does not wait for the standard modules.
+#[test]
+fn none_of_them_has_grains() {
+    for (name, ..) in STANDARD {
+        let (_, resolve, world) = module(&folder().join(name).with_extension("wasm"));
+        let exports = &resolve.worlds[world].exports;
+        assert!(!exports.keys().any(|key| resolve.name_world_key(key) == "grains"), "{name} has grains");
+    }
+}
+
 #[test]
 fn the_version_is_brines() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.toml");

@@ -1,0 +1,29 @@
+//! Gives back the memory that only the start needed, or work that is over, whenever the daemon is quiet.
+
+use std::time::Duration;
+
+use brine_trim::{Code, Looked, Trim};
+
+/// Time between looks at the start, until the first trim: a start takes less than a second, and then waits for its
+/// compilers or its master.
+const AT_START: Duration = Duration::from_secs(3);
+/// Time between later looks.
+const EVERY: Duration = Duration::from_secs(30);
+
+/// Gives memory back for as long as it is polled.
+pub(crate) async fn run(code: Code) {
+    let (mut trim, mut wait) = (Trim::new(code), AT_START);
+    loop {
+        tokio::time::sleep(wait).await;
+        // It walks over all freed memory, which takes time.
+        let looked = tokio::task::spawn_blocking(move || {
+            let found = trim.look();
+            (trim, found)
+        });
+        let Ok((back, found)) = looked.await else { return };
+        trim = back;
+        if found != Looked::Busy {
+            wait = EVERY;
+        }
+    }
+}
