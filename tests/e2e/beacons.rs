@@ -261,6 +261,8 @@ fn a_beacon_that_waits_by_itself_is_called_again_and_harms_itself_alone() {
                 once: [{beacon_module: waiter}, {run_once: true}]\n  watcher: [{do: count}]\n";
     let granted = "    waiter.beacons: {pillar: [role], limits: {wall: 2s}}\n";
     let (master, minion, events) = pair_with(granted, &format!("beacons:\n{odd}{more}"), "role: web\nsecret: x\n");
+    // Its module is fetched and compiled after the start event.
+    events.wait_tag(&tag("watcher"));
     let began = std::time::Instant::now();
     let watches = |data: &Value| data["watches"].as_u64().unwrap_or_default();
     // What one call hands on, the next one gets; none of them is a look.
