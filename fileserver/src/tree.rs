@@ -13,6 +13,11 @@ use crate::listing::{Ignore, Lister, Listing};
 use crate::opts::TreeOpts;
 use crate::root::{Found, Root};
 
+/// The field of `_serve_file` with the bytes that the client wants (PROTOCOL §6.5.2). The answer has it too, as far as it is granted.
+pub const LENGTH: &str = "length";
+/// Upper bound on the bytes of a piece that a client asks for. The server holds a piece in memory for each request that it answers.
+const MAX_LENGTH: u64 = 1 << 20;
+
 /// The kinds of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileRequest {
@@ -161,7 +166,9 @@ impl FileTree {
     fn serve(&self, load: &Value) -> Option<Value> {
         let at = load.get_u64("loc")?;
         let found = self.find(load)?;
-        let mut data = vec![0; self.buffer_size.min(usize::try_from(found.metadata.len().saturating_sub(at)).ok()?)];
+        let length = load.get_u64(LENGTH).map(|length| length.clamp(1, MAX_LENGTH));
+        let most = length.and_then(|length| usize::try_from(length).ok()).unwrap_or(self.buffer_size);
+        let mut data = vec![0; most.min(usize::try_from(found.metadata.len().saturating_sub(at)).ok()?)];
         let mut filled = 0;
         while filled < data.len() {
             match found.file.read_at(&mut data[filled..], at.checked_add(filled as u64)?) {
@@ -173,6 +180,9 @@ impl FileTree {
         }
         data.truncate(filled);
         let mut reply = empty_map();
+        if let Some(length) = length {
+            reply.insert(LENGTH, length);
+        }
         if let Some(level) =
             load.get_u64("gzip").and_then(|n| u32::try_from(n).ok()).filter(|level| (1..=9).contains(level))
             && !data.is_empty()

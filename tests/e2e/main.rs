@@ -24,6 +24,8 @@ mod file_states;
 mod job_store;
 mod journald;
 mod keys;
+mod link;
+mod many_files;
 mod masterless;
 mod minion_returners;
 mod modules;

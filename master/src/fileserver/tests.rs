@@ -228,6 +228,33 @@ fn further_files_are_answered_as_single_ones() {
 }
 
 #[test]
+fn a_client_says_how_long_a_piece_is_within_a_bound() {
+    let f = fixture();
+    let content: Vec<u8> = (0..3_000_000_u32).map(|n| (n % 251) as u8).collect();
+    std::fs::write(f.dir.path().join("one/long"), &content).unwrap();
+    let piece = |loc: u64, length: Value| {
+        let asked = [("path", "long".into()), ("loc", loc.into()), ("length", length)];
+        let answer = ask(&f, FileRequest::Serve, &asked);
+        (answer.get_bytes("data").unwrap().to_vec(), answer.get_u64("length"))
+    };
+    assert_eq!(piece(5, 7.into()), (content[5..12].to_vec(), Some(7)));
+    assert_eq!(piece(0, 1_000_000.into()), (content[..1_000_000].to_vec(), Some(1_000_000)));
+    assert_eq!(piece(2_999_999, 1000.into()), (vec![content[2_999_999]], Some(1000)), "the last piece is shorter");
+    assert_eq!(piece(3_000_000, 1000.into()), (vec![], Some(1000)));
+    // No more than the server wants to hold for a request, and no less than a byte: none at all is the end.
+    for (asked, granted) in [(u64::MAX, 1 << 20), (2 << 20, 1 << 20), (0, 1)] {
+        let (data, said) = piece(0, asked.into());
+        assert_eq!((data.len() as u64, said), (granted, Some(granted)));
+    }
+    // Without the field, or with something else in it, a piece is as long as the master's setting says, and the answer is Salt's.
+    let setting = opts(&f.dir).tree.buffer_size;
+    for odd in [Value::Nil, Value::from("7"), Value::from(-1)] {
+        let (data, said) = piece(0, odd);
+        assert_eq!((data.len(), said), (setting.min(content.len()), None));
+    }
+}
+
+#[test]
 fn further_files_are_bounded_in_count_and_bytes() {
     let f = fixture();
     let count = |what, paths: Vec<&str>| {

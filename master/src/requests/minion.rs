@@ -5,7 +5,10 @@ use brine_protocol::envelope::AesEnvelope;
 use brine_protocol::ids::MinionId;
 use brine_protocol::keys::KeyState;
 use brine_protocol::msgpack::Limits;
-use brine_protocol::request::{Request, RequestPolicy, RequestRefusal, clear_reply, open_request_with, seal_reply};
+use brine_protocol::request::{
+    AEAD, AEAD_VERSION, Request, RequestPolicy, RequestRefusal, clear_reply, open_request_with, seal_content_reply,
+    seal_reply,
+};
 use brine_protocol::value::{Value, ValueExt, empty_map, map};
 use brine_zmtp::Reply;
 
@@ -171,7 +174,14 @@ pub(super) async fn answer(
                 // The handler waits for other minions, not for disk or processor.
                 turn.give_back();
             }
-            run(handlers, command, request, &key, envelope.load.len() as u64, turn).await?
+            let under_aead = command == Command::Files(FileRequest::Serve)
+                && request.load.get_u64(AEAD) == Some(AEAD_VERSION.into());
+            let value = run(handlers, command, request, &key, envelope.load.len() as u64, turn).await?;
+            if under_aead {
+                return seal_content_reply(&session.key, value, envelope)
+                    .ok_or_else(|| Fault::new("a request without id or MAC was opened"));
+            }
+            value
         }
         None => empty_map(),
     };

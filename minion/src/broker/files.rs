@@ -13,7 +13,7 @@ use brine_sandbox::{Caller, FilesOp, HostError, ListKind};
 use tokio::sync::Semaphore;
 
 use super::{MinionBroker, Perform};
-use crate::filecache::{Cached, FileCache};
+use crate::filecache::{Cached, CachedAs, FileCache};
 use crate::fileclient::{FileClient, FileError, FileListing, StatedHash};
 
 /// Upper bound on requests to the master at once, for all jobs. Each takes one of the channel's connections.
@@ -26,7 +26,7 @@ const MAX_PUSH: usize = 1 << 20;
 const MAX_READING: usize = 64;
 /// Time after which a job's next read gets the present version of the file.
 const READING_FOR: Duration = Duration::from_secs(120);
-/// Time for which a job's questions about a file are answered by what the master stated when the job cached it with others.
+/// Time for which a job's questions about a file are answered by what the master stated when the job asked about it with others.
 const STATED_FOR: Duration = Duration::from_secs(10);
 /// Upper bound on such statements, for all jobs. Without one, the master is asked again.
 const MAX_STATED: usize = 4096;
@@ -96,16 +96,21 @@ impl Files {
                     Some(stated) => Some(stated),
                     None => self.turn(cache.client().request_hash_and_size(&key.2, &key.1)).await?,
                 };
-                Ok(stated.map_or(Value::Nil, |stated| {
-                    map([
-                        ("hash_type", Value::from(stated.kind)),
-                        ("hsum", Value::from(stated.hex)),
-                        ("size", stated.size.map_or(Value::Nil, Value::from)),
-                    ])
-                }))
+                Ok(stated.map_or(Value::Nil, digest))
+            }
+            FilesOp::HashAll { paths, saltenv } => {
+                let (saltenv, paths) = (env(&saltenv)?, all_safe(&paths)?);
+                let all = cache.client().request_hashes_and_sizes(&paths, &saltenv).await.map_err(|e| failed(&e))?;
+                let files = paths.into_iter().zip(&all).filter_map(|(path, stated)| Some((path, stated.clone()?)));
+                self.remember(caller, &saltenv, files);
+                Ok(Value::Array(all.into_iter().map(|stated| stated.map_or(Value::Nil, digest)).collect()))
             }
             FilesOp::Mode { path, saltenv } => {
-                let stated = self.turn(cache.client().request_hash_and_size(&safe(&path)?, &env(&saltenv)?)).await?;
+                let key = (caller.job.jid.clone(), env(&saltenv)?, safe(&path)?);
+                let stated = match self.stated_for(&key) {
+                    Some(stated) => Some(stated),
+                    None => self.turn(cache.client().request_hash_and_size(&key.2, &key.1)).await?,
+                };
                 Ok(stated.and_then(|stated| stated.mode).map_or(Value::Nil, Value::from))
             }
             FilesOp::Read { path, saltenv, offset, length } => {
@@ -121,22 +126,14 @@ impl Files {
                 Ok(cached.map_or(Value::Nil, |cached| Value::from(cached.path.to_string_lossy().into_owned())))
             }
             FilesOp::CacheAll { paths, saltenv } => {
-                let saltenv = env(&saltenv)?;
-                let paths = paths.iter().map(|path| safe(path)).collect::<Result<Vec<_>, _>>()?;
+                let (saltenv, paths) = (env(&saltenv)?, all_safe(&paths)?);
                 let all = cache.get_all(&paths, &saltenv).await.map_err(|e| failed(&e))?;
-                let mut names = Vec::with_capacity(all.len());
-                let mut stated = self.stated();
-                stated.retain(|_, (_, at)| at.elapsed() < STATED_FOR);
-                for (path, cached) in paths.into_iter().zip(all) {
-                    let Some((place, said)) = cached else {
-                        names.push(Value::Nil);
-                        continue;
-                    };
-                    if stated.len() < MAX_STATED {
-                        stated.insert((caller.job.jid.clone(), saltenv.clone(), path), (said, Instant::now()));
-                    }
-                    names.push(Value::from(place.to_string_lossy().into_owned()));
-                }
+                let name = |cached: &Option<CachedAs>| {
+                    cached.as_ref().map_or(Value::Nil, |(place, _)| Value::from(place.to_string_lossy().into_owned()))
+                };
+                let names = all.iter().map(name).collect();
+                let files = paths.into_iter().zip(all).filter_map(|(path, cached)| Some((path, cached?.1)));
+                self.remember(caller, &saltenv, files);
                 Ok(Value::Array(names))
             }
             FilesOp::Push { path, offset, data, size } => {
@@ -154,12 +151,17 @@ impl Files {
     }
 
     /// Fetches a file into the minion's cache and opens it; none if there is no such file.
-    pub(super) async fn fetch(&self, path: &str, saltenv: &str) -> Result<Option<Arc<File>>, HostError> {
-        let cached = self.cache.get(&safe(path)?, &env(saltenv)?).await.map_err(|e| failed(&e))?;
+    pub(super) async fn fetch(
+        &self,
+        caller: &Caller,
+        path: &str,
+        saltenv: &str,
+    ) -> Result<Option<Arc<File>>, HostError> {
+        let cached = self.cached(&(caller.job.jid.clone(), env(saltenv)?, safe(path)?)).await?;
         Ok(cached.map(|cached| cached.file))
     }
 
-    /// The file for a job, in the version that the job cached with others if it did.
+    /// The file for a job, in the version that the job was told of with others if it was.
     async fn cached(&self, key: &JobFile) -> Result<Option<Cached>, HostError> {
         let (_, saltenv, path) = key;
         let cached = match self.stated_for(key) {
@@ -169,7 +171,18 @@ impl Files {
         cached.map_err(|e| failed(&e))
     }
 
-    /// What the master stated of the file when the job cached it with others.
+    /// Keeps what the master stated of files that a job asks about together.
+    fn remember(&self, caller: &Caller, saltenv: &Saltenv, files: impl Iterator<Item = (SafePath, StatedHash)>) {
+        let mut stated = self.stated();
+        stated.retain(|_, (_, at)| at.elapsed() < STATED_FOR);
+        for (path, said) in files {
+            if stated.len() < MAX_STATED {
+                stated.insert((caller.job.jid.clone(), saltenv.clone(), path), (said, Instant::now()));
+            }
+        }
+    }
+
+    /// What the master stated of the file when the job asked about it with others.
     fn stated_for(&self, key: &JobFile) -> Option<StatedHash> {
         self.stated().get(key).filter(|(_, at)| at.elapsed() < STATED_FOR).map(|(stated, _)| stated.clone())
     }
@@ -249,6 +262,19 @@ fn pushed(parts: &[String]) -> Result<SafePath, HostError> {
         return Err(HostError::Failed("a part of the path has a slash".to_owned()));
     }
     safe(&parts.join("/"))
+}
+
+fn all_safe(paths: &[String]) -> Result<Vec<SafePath>, HostError> {
+    paths.iter().map(|path| safe(path)).collect()
+}
+
+/// What `hash` returns.
+fn digest(stated: StatedHash) -> Value {
+    map([
+        ("hash_type", Value::from(stated.kind)),
+        ("hsum", Value::from(stated.hex)),
+        ("size", stated.size.map_or(Value::Nil, Value::from)),
+    ])
 }
 
 fn failed(error: &FileError) -> HostError {

@@ -117,7 +117,7 @@ impl Channel {
 
     /// Asks for the present keys under the present session (PROTOCOL §3.10). One attempt: a master that does not answer is asked anew.
     async fn resume(&self, live: &SignedIn) -> Result<Credentials, String> {
-        let SealedRequest { payload, nonce } =
+        let SealedRequest { payload, nonce, .. } =
             live.session.seal_request(resume_request()).map_err(|e| e.to_string())?;
         let reply = self.new_requester().request(payload.into(), self.opts.auth.timeout).await;
         let answer = live.session.open_reply(&reply.map_err(|e| e.to_string())?, &nonce).map_err(|e| e.to_string())?;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use brine_protocol::auth::Credentials;
 use brine_protocol::keys::KeyError;
-use brine_protocol::request::{ReplyError, SealedRequest, Session};
-use brine_protocol::value::Value;
+use brine_protocol::request::{AEAD, AEAD_VERSION, ReplyError, SealedRequest, Session};
+use brine_protocol::value::{Value, ValueExt as _};
 use brine_zmtp::{Backoff, Endpoint, ReqConfig, RequestError, Requester};
 use bytes::Bytes;
 use tokio::sync::{Semaphore, watch};
@@ -138,15 +138,16 @@ impl Channel {
     /// # Errors
     /// When the minion is not signed in, or the master does not reply, refuses the request or sends a reply that cannot be used.
     pub async fn request(self: &Arc<Self>, load: Value) -> Result<Value, ChannelError> {
-        self.call(load, self.opts.net.request_timeout, Session::open_reply).await
+        self.call(load, |session, reply, asked| session.open_reply(&reply, &asked.nonce)).await
     }
 
-    /// As [`Channel::request`]; the bytes of the reply stay bytes (`_serve_file`).
+    /// Sends `_serve_file`, whose answer may come under an AEAD (§6.5.2). The bytes of the reply stay bytes.
     ///
     /// # Errors
     /// As [`Channel::request`].
-    pub async fn request_raw(self: &Arc<Self>, load: Value) -> Result<Value, ChannelError> {
-        self.call(load, self.opts.net.request_timeout, Session::open_raw_reply).await
+    pub async fn request_content(self: &Arc<Self>, mut load: Value) -> Result<Value, ChannelError> {
+        load.insert(AEAD, AEAD_VERSION);
+        self.call(load, |session, reply, asked| session.open_content(reply, &asked.nonce, &asked.mac)).await
     }
 
     /// Sends `_pillar` and returns the pillar.
@@ -154,7 +155,7 @@ impl Channel {
     /// # Errors
     /// As [`Channel::request`].
     pub async fn request_pillar(self: &Arc<Self>, load: Value) -> Result<Value, ChannelError> {
-        self.call(load, self.opts.net.request_timeout, Session::open_pillar_reply).await
+        self.call(load, |session, reply, asked| session.open_pillar_reply(&reply, &asked.nonce)).await
     }
 
     /// Sends a load and opens the reply. If the reply does not open or says `bad load`, the minion authenticates and tries once more
@@ -162,16 +163,16 @@ impl Channel {
     async fn call(
         self: &Arc<Self>,
         load: Value,
-        timeout: Duration,
-        open: fn(&Session, &[u8], &str) -> Result<Value, ReplyError>,
+        open: fn(&Session, Bytes, &SealedRequest) -> Result<Value, ReplyError>,
     ) -> Result<Value, ChannelError> {
         let mut live = self.current_sign_in().ok_or(ChannelError::NotSignedIn)?;
         let mut load = Some(load);
         for last in [false, true] {
             let this = if last { load.take() } else { load.clone() };
-            let SealedRequest { payload, nonce } = live.session.seal_request(this.unwrap_or(Value::Nil))?;
-            let reply = self.exchange(payload.into(), timeout).await?;
-            match open(&live.session, &reply, &nonce) {
+            let mut asked = live.session.seal_request(this.unwrap_or(Value::Nil))?;
+            let payload = std::mem::take(&mut asked.payload).into();
+            let reply = self.exchange(payload, self.opts.net.request_timeout).await?;
+            match open(&live.session, reply, &asked) {
                 Ok(value) => return Ok(value),
                 Err(e) if e.wants_reauth() && !last => {
                     info!("the master did not take a request ({e}); authenticating again");

@@ -6,6 +6,8 @@
 
 mod group;
 
+pub(crate) use group::CachedAs;
+
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Write};

@@ -3,12 +3,13 @@
 
 mod batch;
 mod error;
+mod flow;
 mod hash;
 mod own;
 mod pieces;
 mod transfer_rate;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use brine_protocol::ids::{SafePath, Saltenv};
 use brine_protocol::value::{Value, ValueExt, map};
@@ -18,6 +19,7 @@ pub use error::FileError;
 pub use hash::{FileHash, StatedHash};
 
 use crate::connection::Masters;
+use flow::Flow;
 use hash::Hasher;
 pub(crate) use own::OwnFiles;
 use pieces::Pieces;
@@ -91,6 +93,8 @@ pub struct FileClient {
     max_file: u64,
     /// Turns of the requests about many files.
     side_by_side: Arc<Semaphore>,
+    /// What the connection carried when the last piece came.
+    flow: Arc<Mutex<Flow>>,
 }
 
 /// Who is asked.
@@ -119,7 +123,15 @@ impl FileClient {
     }
 
     fn new(server: Server, max_file: u64) -> Self {
-        Self { server, max_file, side_by_side: Arc::new(Semaphore::new(batch::SIDE_BY_SIDE)) }
+        Self { server, max_file, side_by_side: Arc::new(Semaphore::new(batch::SIDE_BY_SIDE)), flow: Arc::default() }
+    }
+
+    fn flow(&self) -> Flow {
+        *self.flow.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set_flow(&self, flow: Flow) {
+        *self.flow.lock().unwrap_or_else(PoisonError::into_inner) = flow;
     }
 
     /// Asks for anything but the piece of a file.
@@ -133,7 +145,7 @@ impl FileClient {
     /// Asks for the piece of a file.
     async fn request_piece(&self, load: Value) -> Result<Value, FileError> {
         match &self.server {
-            Server::Master(masters) => Ok(masters.preferred()?.request_raw(load).await?),
+            Server::Master(masters) => Ok(masters.preferred()?.request_content(load).await?),
             Server::Own(files) => files.answer(load).await,
         }
     }

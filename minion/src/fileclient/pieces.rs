@@ -1,17 +1,26 @@
 //! The pieces of one file, of which several are under way at once.
 
+use std::collections::VecDeque;
+
+use brine_fileserver::LENGTH;
 use brine_protocol::ids::{SafePath, Saltenv};
 use brine_protocol::value::{Value, ValueExt};
-use futures_util::StreamExt as _;
-use futures_util::stream::FuturesOrdered;
+use tokio_util::task::AbortOnDropHandle;
 
+use super::flow::Measured;
 use super::hash::{FileHash, Hasher};
 use super::transfer_rate::TransferRate;
 use super::{FileClient, FileError, Sink, file_load};
 
 /// Pieces under way at once. Each takes one of the channel's connections. While one is on its way, the master reads and seals the next,
 /// and the minion hashes and writes the one before.
-const AHEAD: usize = 3;
+pub(super) const AHEAD: usize = 3;
+
+/// A piece that was asked for. It comes and is decrypted in a task of its own, while the one before is hashed and written.
+struct Asked {
+    length: u64,
+    answer: AbortOnDropHandle<Result<Value, FileError>>,
+}
 
 /// A file that is fetched.
 pub(super) struct Pieces<'a> {
@@ -31,59 +40,71 @@ impl Pieces<'_> {
         pace: &mut TransferRate,
         sink: &mut dyn Sink,
     ) -> Result<String, FileError> {
-        // The master decides how long a piece is, and all but the last are equally long. Until one has come, no other place is known.
-        let mut piece = None;
-        let mut under_way = FuturesOrdered::new();
+        let mut measured = Measured::begin(self.client.flow());
+        // A master of Salt's decides how long a piece is, and all but the last are equally long. Until one has come, no other place is
+        // known. A Brine master sends what is asked for.
+        let mut fixed = None;
+        let mut is_known = false;
+        let mut under_way: VecDeque<Asked> = VecDeque::new();
         let mut next = at;
         loop {
-            if under_way.is_empty() && self.size == Some(at) {
-                let whole = hasher.clone().hex();
-                if whole == self.said.hex {
-                    return Ok(whole);
-                }
-            }
             if under_way.is_empty() {
-                (next, piece) = (at, piece.filter(|_| next == at));
-                under_way.push_back(self.ask(next));
-                next += piece.unwrap_or(0);
+                if self.size == Some(at) {
+                    let whole = hasher.clone().hex();
+                    if whole == self.said.hex {
+                        return Ok(whole);
+                    }
+                }
+                next = at;
+                measured.asked_first();
             }
-            while let (Some(piece), Some(size)) = (piece, self.size)
-                && under_way.len() < AHEAD
-                && next < size
+            while under_way.is_empty()
+                || (is_known && under_way.len() < AHEAD && self.size.is_some_and(|size| next < size))
             {
-                under_way.push_back(self.ask(next));
-                next += piece;
+                let piece = fixed.unwrap_or_else(|| measured.flow.piece());
+                let left = self.size.and_then(|size| size.checked_sub(next)).filter(|left| *left > 0);
+                let length = piece.min(left.unwrap_or(piece));
+                under_way.push_back(self.ask(next, length));
+                next += length;
             }
-            let Some((asked, answer)) = under_way.next().await else { continue };
-            let answer = answer?;
+            let Some(Asked { length, answer }) = under_way.pop_front() else { continue };
+            let answer = answer.await.map_err(|_| FileError::Malformed("_serve_file"))??;
             let data = answer.get_bytes("data").ok_or(FileError::Malformed("_serve_file"))?;
             if data.is_empty() {
                 let dest = answer.get_bytes("dest").unwrap_or_default();
-                if asked == 0 && dest.is_empty() {
+                if at == 0 && dest.is_empty() {
                     return Err(FileError::Missing(self.path.clone()));
                 }
                 return Ok(hasher.hex());
             }
-            let length = data.len() as u64;
-            at += length;
+            let came = data.len() as u64;
+            at += came;
             if at > self.client.max_file {
                 return Err(FileError::TooLarge { path: self.path.clone(), max: self.client.max_file });
+            }
+            measured.came(came);
+            if answer.get_u64(LENGTH).is_none() {
+                fixed = fixed.or(Some(came));
+            }
+            is_known = true;
+            if came != length {
+                // The last piece, a master with its own length, or a file that changes: what was asked for lies elsewhere.
+                under_way.clear();
+                next = at;
             }
             hasher.update(data);
             sink.write(data).map_err(FileError::Keep)?;
             pace.add_piece(data.len()).map_err(|why| FileError::TooSlow { path: self.path.clone(), why })?;
-            if piece.is_none() {
-                (piece, next) = (Some(length), at);
-            } else if piece != Some(length) {
-                // The last piece, or a file that changes: what was asked for lies elsewhere.
-                under_way.clear();
-            }
+            self.client.set_flow(measured.flow);
         }
     }
 
-    async fn ask(&self, at: u64) -> (u64, Result<Value, FileError>) {
+    fn ask(&self, at: u64, length: u64) -> Asked {
         let mut load = file_load("_serve_file", self.path, self.saltenv);
         load.insert("loc", at);
-        (at, self.client.request_piece(load).await)
+        load.insert(LENGTH, length);
+        let client = self.client.clone();
+        let answer = tokio::spawn(async move { client.request_piece(load).await });
+        Asked { length, answer: AbortOnDropHandle::new(answer) }
     }
 }

@@ -89,6 +89,47 @@ async fn files_are_read_in_pieces_and_fetched_once() {
     minion.end().await.unwrap();
 }
 
+/// A master that sends pieces as long as they are asked for is asked for longer and longer ones, several at once, and nothing twice. It
+/// sends them under an AEAD.
+#[tokio::test(flavor = "multi_thread")]
+async fn pieces_are_as_long_as_the_connection_carries() {
+    let (dir, mut master, minion) = quiet().await;
+    master.script().by_length = true;
+    let content: Vec<u8> = (0..4_000_001_u32).map(|n| (n % 251) as u8).collect();
+    master.put_file("a/large", &content);
+    cache(&minion, "a/large").await.unwrap();
+    assert!(std::fs::read(dir.path().join("cache/files/base/a/large")).unwrap() == content);
+    let pieces = |seen: Vec<Seen>| -> Vec<(u64, u64)> {
+        let piece = |seen: Seen| match seen {
+            Seen::Request { cmd, load } if cmd == "_serve_file" => {
+                Some((load.get_u64("loc").unwrap(), load.get_u64("length").unwrap()))
+            }
+            _ => None,
+        };
+        let mut pieces: Vec<_> = seen.into_iter().filter_map(piece).collect();
+        pieces.sort_unstable();
+        pieces
+    };
+    let fast = pieces(master.drain());
+    // Each begins where the one before ends, from the first byte to the last.
+    let end = fast.iter().fold(0, |at, (loc, length)| {
+        assert_eq!(*loc, at, "{fast:?}");
+        loc + length
+    });
+    assert_eq!(end, content.len() as u64);
+    assert!(fast[0].1 == 256 << 10 && fast.iter().all(|(_, length)| *length <= 1 << 20), "{fast:?}");
+    // A connection that has become slow gets short ones.
+    master.script().pause = std::time::Duration::from_millis(500);
+    let content: Vec<u8> = content.into_iter().rev().collect();
+    master.put_file("a/large", &content);
+    cache(&minion, "a/large").await.unwrap();
+    assert!(std::fs::read(dir.path().join("cache/files/base/a/large")).unwrap() == content);
+    let slow = pieces(master.drain());
+    let shortest = slow[..slow.len() - 1].iter().map(|(_, length)| *length).min();
+    assert!(shortest.is_some_and(|length| length < 256 << 10), "{slow:?}");
+    minion.end().await.unwrap();
+}
+
 /// A master that answers about several files at once is asked twice for all, another one as often as before. The same files are there.
 #[tokio::test(flavor = "multi_thread")]
 async fn many_files_are_cached_together_or_side_by_side() {

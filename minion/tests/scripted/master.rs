@@ -8,12 +8,14 @@ use brine_kit::wait::Deadline;
 pub use brine_kit_peer::key;
 use brine_protocol::auth::{Accepted, AuthRequest, RESUME, publish_key_signature, resumed};
 use brine_protocol::crypticle::{AesKey, Crypticle};
-use brine_protocol::envelope::Envelope;
+use brine_protocol::envelope::{AesEnvelope, Envelope};
 use brine_protocol::ids::{Jid, MinionId};
 use brine_protocol::keys::{PrivateKey, PublicKey, SignAlg};
 use brine_protocol::msgpack::Limits;
 use brine_protocol::publication;
-use brine_protocol::request::{Request, RequestPolicy, clear_reply, open_request, seal_pillar_reply, seal_reply};
+use brine_protocol::request::{
+    Request, RequestPolicy, clear_reply, open_request, seal_content_reply, seal_pillar_reply, seal_reply,
+};
 use brine_protocol::sealed::{Body, Epoch, SealOffer, SigningKey};
 use brine_protocol::value::{Value, ValueExt, empty_map, map};
 use brine_zmtp::{Endpoint, PubConfig, Publisher, Router, RouterConfig};
@@ -85,6 +87,8 @@ pub struct Script {
     pub pause: Duration,
     /// Whether it answers about several files at once, as a Brine master.
     pub together: bool,
+    /// Whether it sends pieces as long as they are asked for, under an AEAD, as a Brine master.
+    pub by_length: bool,
     /// The reply to requests for lists of files; none for the actual list.
     pub list: Option<Value>,
     pub pillar: Value,
@@ -125,6 +129,7 @@ impl Master {
             no_content: None,
             pause: Duration::ZERO,
             together: false,
+            by_length: false,
             list: None,
             pillar: map([("role", "test")]),
             refuses: false,
@@ -398,7 +403,7 @@ impl Desk {
                 let minion = script.minion_key.clone();
                 drop(script);
                 match open_request(&envelope, &session, &RequestPolicy::now(), |_| minion.clone()) {
-                    Ok(request) => self.handle(&request, &session, minion.as_ref().unwrap()),
+                    Ok(request) => self.handle(&request, (&envelope, &session), minion.as_ref().unwrap()),
                     Err(e) => {
                         self.saw(Seen::Refused(e.to_string()));
                         Some(clear_reply(&e.reply()))
@@ -435,7 +440,12 @@ impl Desk {
         reply.unwrap()
     }
 
-    fn handle(&self, request: &Request, session: &Crypticle, minion: &PublicKey) -> Option<Vec<u8>> {
+    fn handle(
+        &self,
+        request: &Request,
+        (envelope, session): (&AesEnvelope, &Crypticle),
+        minion: &PublicKey,
+    ) -> Option<Vec<u8>> {
         let mut script = self.script.lock().unwrap();
         // The lock is held, so a test that reacts to this request by changing the script affects only the next request.
         self.saw(Seen::Request { cmd: request.cmd.clone(), load: request.load.clone() });
@@ -500,17 +510,22 @@ impl Desk {
             "_serve_file" if script.no_content.as_deref() == request.load.get_text("path") => return None,
             "_serve_file" => {
                 let loc = usize::try_from(request.load.get_u64("loc").unwrap()).unwrap();
+                let length = request.load.get_u64("length").filter(|_| script.by_length);
+                let length = length.and_then(|length| usize::try_from(length).ok());
                 let serve = |path: &Value, loc: usize| {
                     file_at(Some(path)).map_or_else(
                         || map([("data", Value::from("")), ("dest", Value::from(""))]),
                         |file| {
                             let rest = &file.content[loc.min(file.content.len())..];
-                            let chunk = &rest[..rest.len().min(script.chunk)];
+                            let chunk = &rest[..rest.len().min(length.unwrap_or(script.chunk))];
                             map([("data", Value::Binary(chunk.to_vec())), ("dest", path.clone())])
                         },
                     )
                 };
                 let mut answer = serve(request.load.get("path").unwrap(), loc);
+                if let Some(length) = length {
+                    answer.insert("length", length as u64);
+                }
                 if let Some(also) = also {
                     answer.insert("also", Value::Array(also.iter().map(|path| serve(path, 0)).collect()));
                 }
@@ -518,6 +533,9 @@ impl Desk {
             }
             _ => empty_map(),
         };
+        if script.by_length && request.load.get_u64("aead") == Some(1) {
+            return seal_content_reply(&script.session_key, value, envelope);
+        }
         Some(seal_reply(session, &value, request.nonce.as_deref()))
     }
 

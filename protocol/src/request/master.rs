@@ -1,6 +1,7 @@
 //! The master's side: proves the sender of a request and makes replies.
 
 use super::TOKEN;
+use super::content::{self, Asked};
 use crate::auth::SEALS;
 use crate::crypticle::{AesKey, CryptError, Crypticle};
 use crate::envelope::{AesEnvelope, VERSION};
@@ -225,6 +226,13 @@ pub fn verify_load_signature(load: &Value, key: &PublicKey, alg: SignAlg) -> Opt
 /// Encodes the reply to a request: the value, encrypted with the session key, with the request's nonce.
 pub fn seal_reply(session: &Crypticle, value: &Value, nonce: Option<&str>) -> Vec<u8> {
     msgpack::encode_network_bytes(&session.seal(value, nonce))
+}
+
+/// Encodes the answer to `_serve_file` for a minion that opens content under an AEAD (§6.5.2). It belongs to the request in this envelope,
+/// which `session` has opened.
+pub fn seal_content_reply(session: &AesKey, answer: Value, envelope: &AesEnvelope) -> Option<Vec<u8>> {
+    let (id, mac) = (envelope.id.as_ref()?, envelope.load.last_chunk()?);
+    Some(content::seal(answer, Asked { session, id, mac }))
 }
 
 /// Encodes a reply in clear text: refusals, and all replies to local clients.

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use super::TOKEN;
+use super::content::{self, Asked, MAC_LEN};
 use crate::auth::{Credentials, SEALS};
 use crate::crypticle::{AesKey, CryptError, Crypticle};
 use crate::envelope::{AesEnvelope, Envelope, VERSION, into_bytes};
@@ -18,6 +21,7 @@ pub struct Session {
     id: MinionId,
     token: Secret<Vec<u8>>,
     crypticle: Crypticle,
+    session_key: AesKey,
     key: Arc<dyn PrivateOps>,
     master: PublicKey,
     enc_algo: EncAlg,
@@ -34,6 +38,8 @@ pub struct SealedRequest {
     pub payload: Vec<u8>,
     /// The nonce that the reply must contain.
     pub nonce: String,
+    /// The MAC of the request, to which content under an AEAD is bound (§6.5.2).
+    pub mac: [u8; MAC_LEN],
 }
 
 /// Why a reply cannot be used.
@@ -83,6 +89,7 @@ impl Session {
             id: id.clone(),
             token: Secret::new(key.x931_sign(TOKEN)?),
             crypticle: Crypticle::new(&credentials.session_key),
+            session_key: credentials.session_key.clone(),
             key,
             master: credentials.master.clone(),
             enc_algo,
@@ -136,14 +143,16 @@ impl Session {
         if self.seals {
             sent.insert(SEALS, true);
         }
+        let blob = self.crypticle.seal(&sent, None);
+        let mac = *blob.last_chunk().expect("a blob ends with its MAC");
         let envelope = Envelope::Aes(AesEnvelope {
-            load: self.crypticle.seal(&sent, None),
+            load: blob,
             version: VERSION,
             id: Some(self.id.clone()),
             enc_algo: Some(self.enc_algo.as_str().to_owned()),
             sig_algo: Some(self.sig_algo.as_str().to_owned()),
         });
-        Ok(SealedRequest { payload: envelope.encode(), nonce })
+        Ok(SealedRequest { payload: envelope.encode(), nonce, mac })
     }
 
     /// Opens a reply.
@@ -160,6 +169,18 @@ impl Session {
     /// As [`Session::open_reply`].
     pub fn open_raw_reply(&self, reply: &[u8], nonce: &str) -> Result<Value, ReplyError> {
         Ok(self.crypticle.open_raw(&blob_of(reply)?, Some(nonce), &Limits::REQUEST)?)
+    }
+
+    /// Opens the answer to a `_serve_file` that offered an AEAD (§6.5.2). A master that does not know it answers as ever.
+    ///
+    /// # Errors
+    /// As [`Session::open_reply`].
+    pub fn open_content(&self, reply: Bytes, nonce: &str, mac: &[u8; MAC_LEN]) -> Result<Value, ReplyError> {
+        if !content::is_content(&reply) {
+            return self.open_raw_reply(&reply, nonce);
+        }
+        let asked = Asked { session: &self.session_key, id: &self.id, mac };
+        Ok(content::open(reply.into(), asked)?)
     }
 
     /// Opens the private reply to `_pillar` (§6.4) and returns the pillar.

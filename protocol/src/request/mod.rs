@@ -2,15 +2,17 @@
 //!
 //! The minion's side is [`Session`]; the master's side is [`open_request`] and the functions that make replies.
 
+mod content;
 mod master;
 mod minion;
 
 #[cfg(test)]
 mod tests;
 
+pub use content::{AEAD, AEAD_VERSION};
 pub use master::{
     Request, RequestPolicy, RequestRefusal, clear_reply, is_token, is_tokens_message, open_request, open_request_with,
-    seal_pillar_reply, seal_reply, verify_load_signature,
+    seal_content_reply, seal_pillar_reply, seal_reply, verify_load_signature,
 };
 pub use minion::{ReplyError, SealedRequest, Session};
 

@@ -137,6 +137,11 @@ pub trait Operation: Sized {
     /// Returns the sizes of the message's parts. The executor bounds each part before it sends the message.
     fn size(&self) -> Size;
 
+    /// Returns the calls that it counts as among a job's `host_calls`: more than one if it does the work of several.
+    fn calls(&self) -> u32 {
+        1
+    }
+
     /// Checks the form of each argument and the names in it, after the interface was found granted. Returns the
     /// operation in the form to perform.
     ///

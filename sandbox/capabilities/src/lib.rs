@@ -161,6 +161,11 @@ macro_rules! declare {
                 match self { $($(Self::$op(op) => op.size(),)+)+ }
             }
 
+            /// Returns the calls that the operation counts as.
+            pub fn calls(&self) -> u32 {
+                match self { $($(Self::$op(op) => op.calls(),)+)+ }
+            }
+
             /// Returns how to filter the answer for the module.
             pub fn shown(&self) -> Shown {
                 match self { $($(Self::$op(op) => op.shown(),)+)+ }

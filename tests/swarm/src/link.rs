@@ -175,7 +175,7 @@ impl Link {
                 continue;
             };
             let sealed = live.session.seal_request(load.clone()).map_err(|error| error.to_string())?;
-            let SealedRequest { payload, nonce } = sealed;
+            let SealedRequest { payload, nonce, .. } = sealed;
             up(&self.stats.requests_sent);
             let reply = match self.requester.request(payload.into(), self.plan.timeout).await {
                 Ok(reply) => reply,

@@ -1,7 +1,7 @@
 //! Fetches files from the master to a path on this host.
 
 use brine_guest::host::files::{self, Digest, Kind};
-use brine_guest::{Value, fs, path};
+use brine_guest::{Value, fs, path, salt_files};
 use sha2::{Digest as _, Sha256};
 
 use crate::url::{self, Source};
@@ -10,8 +10,6 @@ use crate::url::{self, Source};
 const CHUNK: u32 = 256 * 1024;
 /// Upper bound on the fetches of a file whose content differs from the announced hash.
 const TRIES: u32 = 3;
-/// Files in one call of `files.cache-all`.
-const MAX_CACHED: usize = 256;
 /// Files that are fetched together and then written: few enough that the minion keeps them open meanwhile.
 const TOGETHER: usize = 48;
 /// Upper bound on the bytes of a returned file. The minion's bound on a job's return is lower.
@@ -84,15 +82,6 @@ fn download(source: &Source, mut digest: Digest, dest: &str) -> Result<(), Faile
     Err(Failed::There(format!("salt://{} does not have the hash that the master says, {TRIES} times", source.path)))
 }
 
-/// Fetches files into the minion's cache; returns the path of each there, none for one that the master does not have.
-pub(crate) fn cache_all(paths: &[String], saltenv: &str) -> Result<Vec<Option<String>>, String> {
-    let mut cached = Vec::with_capacity(paths.len());
-    for group in paths.chunks(MAX_CACHED) {
-        cached.extend(files::cache_all(group, saltenv)?);
-    }
-    Ok(cached)
-}
-
 /// `cp.get_dir`: returns the paths of the files.
 pub(crate) fn dir(source: &Source, dest: &str) -> Result<Vec<String>, String> {
     let dir = source.path.trim_end_matches('/');
@@ -102,7 +91,7 @@ pub(crate) fn dir(source: &Source, dest: &str) -> Result<Vec<String>, String> {
     let mut wanted = files::list(&source.saltenv, Some(dir), Kind::Files)?;
     wanted.retain(|path| place(path).is_some());
     for group in wanted.chunks(TOGETHER) {
-        files::cache_all(group, &source.saltenv)?;
+        salt_files::cache_all(group, &source.saltenv)?;
         for path in group {
             let Some(place) = place(path) else { continue };
             let source = Source { path: path.clone(), saltenv: source.saltenv.clone() };

@@ -18,6 +18,8 @@ wit_bindgen::generate!({
     },
 });
 
+use std::collections::BTreeMap;
+
 mod fetch;
 mod push;
 mod recv;
@@ -25,7 +27,7 @@ mod url;
 
 use brine_guest::host::config;
 use brine_guest::host::files::{self, Kind};
-use brine_guest::{Value, fnmatch, fs, path};
+use brine_guest::{Value, fnmatch, fs, path, salt_files};
 
 struct Module;
 
@@ -91,7 +93,7 @@ impl Guest for Module {
             Value::List(paths) => paths.iter().map(Value::to_text).collect(),
             paths => paths.to_text().split(',').map(|path| path.trim().to_owned()).collect::<Vec<_>>(),
         };
-        paths.iter().map(|path| cache(path, &saltenv)).collect()
+        cache_each(&paths, &saltenv)
     }
 
     fn cache_dir(
@@ -118,13 +120,13 @@ impl Guest for Module {
         };
         let mut paths = files::list(&source.saltenv, None, Kind::Files)?;
         paths.retain(|path| wanted(&path));
-        Ok(fetch::cache_all(&paths, &source.saltenv)?.into_iter().flatten().collect())
+        Ok(salt_files::cache_all(&paths, &source.saltenv)?.into_iter().flatten().collect())
     }
 
     fn cache_master(saltenv: Option<String>) -> Result<Vec<Data>, String> {
         let saltenv = environment(saltenv);
         let paths = files::list(&saltenv, None, Kind::Files)?;
-        Ok(fetch::cache_all(&paths, &saltenv)?.into_iter().map(found).collect())
+        Ok(salt_files::cache_all(&paths, &saltenv)?.into_iter().map(found).collect())
     }
 
     fn cache_dest(url: String, saltenv: Option<String>) -> Result<String, String> {
@@ -263,6 +265,29 @@ fn cache(url: &str, saltenv: &str) -> Result<Data, String> {
     }
     let source = url::salt(url, saltenv)?;
     Ok(found(files::cache(&source.path, &source.saltenv)?))
+}
+
+/// As [`cache`] for each, with those of an environment together.
+fn cache_each(urls: &[String], saltenv: &str) -> Result<Vec<Data>, String> {
+    let mut cached: Vec<Option<Data>> = Vec::with_capacity(urls.len());
+    let mut by_environment: BTreeMap<String, (Vec<usize>, Vec<String>)> = BTreeMap::new();
+    for (at, url) in urls.iter().enumerate() {
+        if url.starts_with('/') {
+            cached.push(Some(url.as_str().into()));
+            continue;
+        }
+        let source = url::salt(url, saltenv)?;
+        let (places, paths) = by_environment.entry(source.saltenv).or_default();
+        places.push(at);
+        paths.push(source.path);
+        cached.push(None);
+    }
+    for (saltenv, (places, paths)) in by_environment {
+        for (at, path) in places.into_iter().zip(salt_files::cache_all(&paths, &saltenv)?) {
+            cached[at] = Some(found(path));
+        }
+    }
+    Ok(cached.into_iter().map(|one| one.unwrap_or_else(|| false.into())).collect())
 }
 
 /// The path of a master's file in the minion's cache.

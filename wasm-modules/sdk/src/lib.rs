@@ -4,6 +4,7 @@
 //! - [`host`] the host's interfaces · [`Data`], [`Value`] Salt's values · [`lookup`] paths into values, and merging
 //! - [`fs`], [`path`] files · [`changes`] changes of files · [`diff`] differences of texts · [`fnmatch`] globs
 //! - `hash` hashes by name, `json` values as JSON: features
+//! - [`salt_files`] many files of the master at once
 //! - [`keywords`] arguments by name
 //! - [`program`] programs of the host · [`words`] the words of a line
 //! - [`beacons`] configurations and answers of beacons
@@ -37,6 +38,7 @@ pub mod lookup;
 mod panic;
 pub mod path;
 pub mod program;
+pub mod salt_files;
 pub mod states;
 #[cfg(feature = "render")]
 pub mod template;

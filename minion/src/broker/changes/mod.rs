@@ -141,7 +141,7 @@ impl Changes {
         if let ChangesOp::Do(change) = &op
             && let Change::Put { content: Content::Master { path, saltenv, .. }, .. } = &**change
         {
-            let file = broker.files.fetch(path, saltenv).await?;
+            let file = broker.files.fetch(caller, path, saltenv).await?;
             let missing = || HostError::Failed(format!("there is no salt://{path} in the environment {saltenv}"));
             task.fetched = Some(file.ok_or_else(missing)?);
         }

@@ -10,7 +10,7 @@ settings! { AREA = "File server and states";
         .live_on(Role::Master)
         .unused_on(Role::Minion);
     // Above, a chunk would not fit into a peer's message limit.
-    /// Size of a piece of a file.
+    /// Size of a piece of a file, for clients that do not ask for a length, as Brine minions do (up to 1 MiB).
     FILE_BUFFER_SIZE: usize = integer("file_buffer_size", each("1048576", "262144"), "bytes", 1..=16_777_216)
         .live_on(Role::Master)
         .unused_on(Role::Minion);

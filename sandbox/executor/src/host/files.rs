@@ -51,6 +51,16 @@ impl wit::Host for Guest {
         Ok(self.ask_for::<Option<Digest>>("files.hash", op).await?.map(|digest| digest.map(Into::into)))
     }
 
+    async fn hash_all(
+        &mut self,
+        paths: Vec<String>,
+        saltenv: String,
+    ) -> wasmtime::Result<Result<Vec<Option<wit::Digest>>, String>> {
+        let op = HostOp::Files(FilesOp::HashAll { paths, saltenv });
+        let all = self.ask_for::<Vec<Option<Digest>>>("files.hash-all", op).await?;
+        Ok(all.map(|all| all.into_iter().map(|digest| digest.map(Into::into)).collect()))
+    }
+
     async fn mode(&mut self, path: String, saltenv: String) -> wasmtime::Result<Result<Option<u32>, String>> {
         Ok(self.ask_for("files.mode", HostOp::Files(FilesOp::Mode { path, saltenv })).await?)
     }

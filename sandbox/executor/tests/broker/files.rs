@@ -66,6 +66,16 @@ pub(super) fn cases() -> Vec<Case> {
             "(tuple (result (list (option string)) (error string)))",
         ),
     };
+    let hash_all = Shape {
+        declared: digest,
+        ty: r#"(param "paths" (list string)) (param "saltenv" string)
+            (result (result (list (option $digest)) (error string)))"#,
+        lowered: "i32 i32 i32 i32",
+        own: (
+            r#"(param "p" (list string)) (param "e" string)"#,
+            "(tuple (result (list (option (tuple string string (option u64)))) (error string)))",
+        ),
+    };
     let push = Shape {
         declared: "",
         ty: r#"(param "path" (list string)) (param "offset" u64) (param "data" (list u8)) (param "size" u64)
@@ -138,6 +148,14 @@ pub(super) fn cases() -> Vec<Case> {
             HostOp::Files(FilesOp::CacheAll { paths: vec!["app/x".into(), "none".into()], saltenv: "base".into() }),
             json!(["/var/cache/x", null]),
             json!([{"ok": ["/var/cache/x", null]}]),
+        ),
+        case(
+            "files.hash-all",
+            &hash_all,
+            json!([["app/x", "none"], "base"]),
+            HostOp::Files(FilesOp::HashAll { paths: vec!["app/x".into(), "none".into()], saltenv: "base".into() }),
+            json!([{"hash_type": "sha256", "hsum": "00", "size": 5}, null]),
+            json!([{"ok": [["sha256", "00", 5], null]}]),
         ),
         case(
             "files.mode",

@@ -37,7 +37,7 @@ impl Link {
             if call.open_requests >= MAX_OPEN_REQUESTS {
                 return Admitted::Broken("asked more at once than a guest can".into());
             }
-            call.requests += 1;
+            call.requests = call.requests.saturating_add(op.calls());
             if call.requests > call.max_requests {
                 let refused = format!("more than {} calls of the host", call.max_requests);
                 return Admitted::Refused(HostError::Denied(refused));

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use brine_sandbox_wire::{
-    ByteBuf, Connection, FailKind, GrainsOp, HostError, HostOp, JobContext, JobsOp, Limits, LogLevel, Wanted,
+    ByteBuf, Connection, FailKind, FilesOp, GrainsOp, HostError, HostOp, JobContext, JobsOp, Limits, LogLevel, Wanted,
 };
 use futures_util::future::BoxFuture;
 use rmpv::Value;
@@ -163,6 +163,34 @@ async fn calls_are_counted_here_too() {
     it.ask(it.call, 3, grains()).await;
     assert_eq!(it.heard().await.2, Err(HostError::Denied("more than 2 calls of the host".into())));
     assert_eq!(it.calls(), 2);
+}
+
+/// A call about many files does the work of several, and counts as several: here too, where the executor's count does not matter.
+#[tokio::test]
+async fn a_call_about_many_files_counts_as_several() {
+    let files = |n: usize| {
+        let (paths, saltenv) = (vec!["a".to_owned(); n], "base".to_owned());
+        [
+            HostOp::Files(FilesOp::CacheAll { paths: paths.clone(), saltenv: saltenv.clone() }),
+            HostOp::Files(FilesOp::HashAll { paths, saltenv }),
+        ]
+    };
+    let counts = |n| files(n).map(|op| op.calls());
+    assert_eq!([0, 1, 8, 9, 256].map(counts), [[1; 2], [1; 2], [1; 2], [2; 2], [32; 2]]);
+    for op in files(64) {
+        let mut it = taken(Limits { host_calls: 9, ..Limits::default() }).await;
+        let over = Err(HostError::Denied("more than 9 calls of the host".into()));
+        it.ask(it.call, 1, grains()).await;
+        it.heard().await.2.unwrap();
+        it.ask(it.call, 2, op.clone()).await;
+        assert_ne!(it.heard().await.2, over, "1 and 8");
+        it.ask(it.call, 3, grains()).await;
+        assert_eq!(it.heard().await.2, over);
+        // All at once is too much as well.
+        let mut it = taken(Limits { host_calls: 7, ..Limits::default() }).await;
+        it.ask(it.call, 1, op).await;
+        assert_eq!(it.heard().await.2, Err(HostError::Denied("more than 7 calls of the host".into())));
+    }
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use brine_guest::changes::{self, Kind};
 use brine_guest::host::files;
 use brine_guest::host::job;
 use brine_guest::states::is_dry_run;
-use brine_guest::{Value, path};
+use brine_guest::{Value, path, salt_files};
 
 use super::clean::{self, Kept};
 use super::directory::{self, Asked};
@@ -41,8 +41,18 @@ const OWN: [&str; 22] = [
     "user",
 ];
 
+/// Files that are prepared together: few enough that what the minion was told of them still holds when their states ask, and that it keeps
+/// the fetched ones open meanwhile.
+const TOGETHER: usize = 48;
+
 /// A folder on the master.
 struct Root {
+    path: String,
+    saltenv: String,
+}
+
+/// A file on the master.
+struct Source {
     path: String,
     saltenv: String,
 }
@@ -51,7 +61,7 @@ struct Root {
 #[derive(Default)]
 struct Plan {
     /// The source of each file.
-    files: BTreeMap<String, String>,
+    files: BTreeMap<String, Source>,
     dirs: BTreeSet<String>,
     kept: Kept,
 }
@@ -97,10 +107,14 @@ pub(crate) fn recurse(name: &str, args: &Arguments) -> Result<Ret, String> {
         }
     }
     let replace = args.flag("replace", true);
-    for (file, source) in &plan.files {
-        if all.makes_room(file, true, "Replaced directory with a new file", replace)? {
-            let ret = managed(file, &of_file(args, source))?;
-            all.add(file, ret);
+    let files: Vec<(&String, &Source)> = plan.files.iter().collect();
+    for group in files.chunks(TOGETHER) {
+        prepare(group, args.get("template").is_some(), dry || !replace)?;
+        for (file, source) in group {
+            if all.makes_room(file, true, "Replaced directory with a new file", replace)? {
+                let ret = managed(file, &of_file(args, source))?;
+                all.add(file, ret);
+            }
         }
     }
     if all.clean {
@@ -117,6 +131,27 @@ pub(crate) fn recurse(name: &str, args: &Arguments) -> Result<Ret, String> {
         }
     }
     Ok(all.done())
+}
+
+/// Asks for the hashes of all files of a group together, and fetches together what has to come anyway: into a new place, in another size, or
+/// for a template. The states of the files then ask as ever, and the minion knows the answers.
+fn prepare(files: &[(&String, &Source)], is_template: bool, stays: bool) -> Result<(), String> {
+    let environments: BTreeSet<&str> = files.iter().map(|(_, source)| source.saltenv.as_str()).collect();
+    for saltenv in environments {
+        let here: Vec<_> = files.iter().filter(|(_, source)| source.saltenv == saltenv).collect();
+        let paths: Vec<String> = here.iter().map(|(_, source)| source.path.clone()).collect();
+        let mut missing = Vec::new();
+        for ((file, source), digest) in here.into_iter().zip(salt_files::hash_all(&paths, saltenv)?) {
+            let Some(digest) = digest else { continue };
+            let comes =
+                is_template || !stays && changes::look(file, true)?.is_none_or(|is| Some(is.size) != digest.size);
+            if comes {
+                missing.push(source.path.clone());
+            }
+        }
+        salt_files::cache_all(&missing, saltenv)?;
+    }
+    Ok(())
 }
 
 /// The folders that are there, or the first of them. The inner error is Salt's.
@@ -166,7 +201,7 @@ fn plan(name: &str, roots: &[Root], args: &Arguments) -> Result<Plan, String> {
             }
             plan.kept.add(&place);
             plan.dirs.insert(path::dirname(&place).to_owned());
-            plan.files.insert(place, format!("salt://{found}?saltenv={}", root.saltenv));
+            plan.files.insert(place, Source { path: found, saltenv: root.saltenv.clone() });
         }
         if args.flag("include_empty", false) {
             for found in files::list(&root.saltenv, Some(&root.path), files::Kind::Dirs)? {
@@ -187,7 +222,7 @@ fn plan(name: &str, roots: &[Root], args: &Arguments) -> Result<Plan, String> {
 }
 
 /// The arguments of a file's state.
-fn of_file(args: &Arguments, source: &str) -> Arguments {
+fn of_file(args: &Arguments, source: &Source) -> Arguments {
     let mut of_file = Arguments::from(args.others(&OWN).cloned().collect());
     for name in ["user", "group", "template", "context", "defaults", "backup"] {
         of_file.set(name, args.value(name));
@@ -195,7 +230,7 @@ fn of_file(args: &Arguments, source: &str) -> Arguments {
     if args.get("user").is_none() {
         of_file.set("user", args.owner().user);
     }
-    of_file.set("source", source.into());
+    of_file.set("source", format!("salt://{}?saltenv={}", source.path, source.saltenv).into());
     of_file.set("mode", args.value("file_mode"));
     of_file.set("makedirs", true.into());
     of_file.set("replace", args.flag("replace", true).into());

@@ -498,6 +498,12 @@ fn other_arguments_have_a_form() {
     };
     never(cache_all(&["a", "../b"]), "the path has parts that are empty, . or ..");
     never(cache_all(&["a"; 257]), "the list of paths has more than 256");
+    let hash_all = |paths: &[&str]| {
+        let paths = paths.iter().map(ToString::to_string).collect();
+        HostOp::Files(FilesOp::HashAll { paths, saltenv: "base".into() })
+    };
+    never(hash_all(&["a", "../b"]), "the path has parts that are empty, . or ..");
+    never(hash_all(&["a"; 257]), "the list of paths has more than 256");
     let push = |path: &[&str], offset, size| {
         HostOp::Files(FilesOp::Push {
             path: path.iter().map(ToString::to_string).collect(),
