@@ -4,15 +4,14 @@ use std::time::Duration;
 
 use brine_trim::{Code, Looked, Trim};
 
-/// Time between looks at the start, until the first trim: a start takes less than a second, and then waits for its
-/// compilers or its master.
-const AT_START: Duration = Duration::from_secs(3);
-/// Time between later looks.
+/// Time from the start to the first look, and between looks while the daemon is at work.
+const SOON: Duration = Duration::from_secs(3);
+/// Time between looks while it is quiet.
 const EVERY: Duration = Duration::from_secs(30);
 
 /// Gives memory back for as long as it is polled.
 pub(crate) async fn run(code: Code) {
-    let (mut trim, mut wait) = (Trim::new(code), AT_START);
+    let (mut trim, mut wait) = (Trim::new(code), SOON);
     loop {
         tokio::time::sleep(wait).await;
         // It walks over all freed memory, which takes time.
@@ -22,8 +21,6 @@ pub(crate) async fn run(code: Code) {
         });
         let Ok((back, found)) = looked.await else { return };
         trim = back;
-        if found != Looked::Busy {
-            wait = EVERY;
-        }
+        wait = if found == Looked::Busy { SOON } else { EVERY };
     }
 }
