@@ -9,8 +9,8 @@ use serde_json::json;
 
 use crate::link::Link;
 
-/// Bytes per second of the link.
-const RATE: u64 = 1_000_000;
+/// Bytes per second of each connection: slow enough that the log says how far the file is.
+const RATE: u64 = 500_000;
 const SIZE: usize = 10 << 20;
 
 /// Returns an incompressible component of this size with a function that returns 7.
@@ -55,8 +55,9 @@ fn a_large_module_comes_once_over_a_slow_link_that_breaks() {
         called.stdout.contains(": 7").then_some(())
     });
     println!("{} bytes came for {SIZE}", came());
-    let twice = (SIZE + SIZE / 3) as u64;
-    assert!(came() < twice, "{} bytes came: it was fetched again", came());
+    // What was under way when the link broke: less than a second of its work.
+    let most = (SIZE + SIZE / 8) as u64;
+    assert!(came() < most, "{} bytes came: too much of it was fetched again", came());
     let log = minion.running().log_text();
     assert!(log.contains("fetching module large: ") && log.contains("%), "), "no progress:\n{log}");
 }
