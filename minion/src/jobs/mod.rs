@@ -235,7 +235,7 @@ impl Jobs {
         if !job.ret.is_empty() {
             // Whether a returner is a module of this host is known when the module is.
             let names = returner_names(&job.ret);
-            self.runner.sandbox.settle_those(|module| names.iter().any(|name| *name == module)).await;
+            self.runner.sandbox.settle_those(|module| names.contains(&module)).await;
         }
         let draft = self.draft(&rules, &job, &outcomes, start, end.is_ordered());
         let draft = draft.as_ref();
