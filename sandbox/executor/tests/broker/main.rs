@@ -100,7 +100,7 @@ async fn answers_of_another_shape_end_the_guest() {
 #[tokio::test]
 async fn an_answer_is_bounded() {
     let mut executor = Executor::start().await;
-    let case = files().remove(4);
+    let case = files::cases().remove(4);
     let module = executor.load(&case.wat).await;
     let mut run = executor.run(module, "f");
     (run.args, run.imports_granted) = (pack(&case.args), vec!["brine:host/files".into()]);
@@ -117,7 +117,7 @@ async fn an_answer_is_bounded() {
 #[tokio::test]
 async fn what_is_no_dict_or_value_is_not_sent() {
     let mut executor = Executor::start().await;
-    let fire = others().into_iter().find(|case| case.interface == "events").expect("there is one");
+    let fire = others::cases().into_iter().find(|case| case.interface == "events").expect("there is one");
     let module = executor.load(&fire.wat).await;
     let mut run = executor.run(module, "f");
     run.args = pack(&json!(["tag", [1]]));
