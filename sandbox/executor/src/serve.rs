@@ -417,6 +417,7 @@ mod tests {
         };
         let executor = Executor {
             host: Arc::clone(&host),
+            worked: Arc::default(),
             guests: Handle::current(),
             modules: HashMap::new(),
             calls: Arc::default(),
