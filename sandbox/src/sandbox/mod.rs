@@ -508,7 +508,10 @@ impl Sandbox {
     ///
     /// One line for the caller.
     pub async fn report(&self, op: PolicyOp) -> Result<Value, String> {
-        self.settle_all().await?;
+        match &op {
+            PolicyOp::Show { name } | PolicyOp::Diff { name } => self.settle(name).await,
+            _ => self.settle_all().await?,
+        }
         report::answer(&self.inner.store, &self.inner.limits.load_full(), &self.walls(), op).await
     }
 
