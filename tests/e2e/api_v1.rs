@@ -38,7 +38,11 @@ fn the_reads() {
     assert!(me["clients"].as_array().unwrap().contains(&json!("local_async")));
     assert!(get(&api, &admin, "/v1/me")["may"]["wheels"].as_array().unwrap().contains(&json!("key.accept")));
 
-    let fleet = get(&api, &joe, "/v1/fleet?q=m*&limit=5");
+    // The minion tells of its modules with its grains, once all of them are ready.
+    let fleet = wait_for("the minion to tell of its modules", || {
+        let fleet = get(&api, &joe, "/v1/fleet?q=m*&limit=5");
+        fleet["items"][0]["modules"].is_object().then_some(fleet)
+    });
     let m1 = &fleet["items"][0];
     assert_eq!(
         (&m1["id"], &m1["key"], &fleet["next"], &fleet["total"]),
@@ -46,7 +50,6 @@ fn the_reads() {
     );
     assert!(m1["os"].is_string() && m1["version"].is_string() && m1["reported"].is_f64(), "{m1}");
     assert_eq!(fleet["counts"]["pending"], json!(null), "joe may not list keys");
-    // The minion has told of its modules with its grains.
     assert!(m1["modules"]["total"].as_u64() > Some(3), "{m1}");
     let one = get(&api, &admin, "/v1/fleet/m1");
     let modules = one["sandbox"]["modules"].as_array().unwrap();

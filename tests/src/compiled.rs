@@ -40,7 +40,7 @@ fn filled() -> io::Result<PathBuf> {
     Ok(kept)
 }
 
-/// Has a host without a master compile the standard modules.
+/// Has a host without a master compile the standard modules: all of them, for what lists them.
 fn compile(parent: &Path, kept: &Path) -> io::Result<()> {
     let folder = tempfile::Builder::new().prefix("compiled-draft").tempdir_in(parent)?;
     let (conf, dir) = (folder.path().join("conf"), folder.path().display());
@@ -50,7 +50,7 @@ fn compile(parent: &Path, kept: &Path) -> io::Result<()> {
     );
     fs::write(conf.join("minion"), text)?;
     let conf = conf.to_str().expect("our own folder");
-    let called = run(&program("salt-call"), &["-c", conf, "--local", "test.ping"]);
+    let called = run(&program("salt-call"), &["-c", conf, "--local", "sys.list_modules"]);
     if called.code != 0 {
         return Err(io::Error::other(called.stderr));
     }
