@@ -42,6 +42,10 @@ impl Side {
         master.accept(&mut minion);
         let first_start = began.elapsed();
         let side = Self { minion, master, first_start };
+        // A Brine minion compiles its modules beside the first jobs. This job waits for all of them.
+        brine_kit::wait::wait_for("all modules", || {
+            (side.master.salt(&[ID, "sys.list_modules"]).code == 0).then_some(())
+        });
         side.salt_ping();
         side
     }
