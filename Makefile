@@ -129,7 +129,7 @@ bench: venv ## measure Brine beside Python Salt: one table; BENCH=--quick for fe
 	$(MAKE) build PROFILE=release
 	BRINE_BIN=$(TARGET)/release tools/bench.sh $(BENCH)
 
-bench-compare: ## compare two builds in one run: A=folder of programs B=folder (each with ../modules); BENCH="--only files --repeat 9"
+bench-compare: venv ## compare two builds in one run: A=folder of programs B=folder (each with ../modules); BENCH="--only files --repeat 9"
 	@test -n "$(A)" && test -n "$(B)" || { echo "usage: make bench-compare A=FOLDER B=FOLDER" >&2; exit 2; }
 	cargo build --release --locked -p brine-tests --bin brine-bench
 	$(TARGET)/release/brine-bench --compare $(abspath $(A)) $(abspath $(B)) $(BENCH)
