@@ -45,6 +45,7 @@ fn sync_modules_tells_what_changed() {
             "dig",
             "disk",
             "environ",
+            "event",
             "file",
             "git",
             "grains",

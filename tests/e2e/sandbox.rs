@@ -116,6 +116,7 @@ fn the_owner_sees_what_each_module_may_do() {
         "disk",
         "diskusage",
         "environ",
+        "event",
         "file",
         "git",
         "grains",

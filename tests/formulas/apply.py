@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Applies suites of public formulas for real, with stock Salt and with Brine, each in a root that is thrown away, and compares.
 
-  apply.py BIN PYTHON FORMULAS OUT [-v] [--only NAME] [--keep-stock]
+  apply.py BIN PYTHON FORMULAS OUT [-v] [--only PATTERN] [--keep-stock]
 
 As root, in a machine that may be lost: the roots are overlays of this one, in mount and PID namespaces of their own, but the network and
 the kernel are this host's, and packages come from its mirrors. BIN has Brine's programs, PYTHON is one with Salt, FORMULAS has the formulas
@@ -15,9 +15,16 @@ import answers as A
 HERE = os.path.dirname(os.path.abspath(__file__))
 HOLD = os.path.join(HERE, '../kit/src/throwaway/hold.sh')
 NOT = '-sys_time,-sys_module,-net_admin,-sys_boot'
-# Formulas, and which of their cases.
-SUITES = {name: 'suite:default' for name in ('sudoers', 'cron', 'chrony', 'openssh', 'hostsfile', 'users', 'locale', 'redis', 'dnsmasq', 'sysstat', 'template')}
-SUITES |= {name: 'example:init' for name in ('resolver', 'vim', 'rsyslog', 'memcached', 'haproxy')}
+# Formulas, and which of their cases. What needs a kernel of its own, systemd or hosts elsewhere is not among them.
+SUITES = [(name, 'suite:default') for name in (
+    'sudoers', 'cron', 'chrony', 'openssh', 'hostsfile', 'users', 'locale', 'redis', 'dnsmasq', 'sysstat', 'template', 'apache', 'bind', 'collectd', 'dhcpd',
+    'fail2ban', 'logrotate', 'mysql', 'nfs', 'nginx', 'ntp', 'openldap', 'openvpn', 'postgres', 'powerdns', 'sysctl', 'systemd', 'timezone', 'tomcat', 'ufw',
+    'varnish', 'zabbix', 'node', 'salt', 'suricata', 'lvm', 'iptables', 'firewalld', 'libvirt', 'prometheus')]
+SUITES += [(name, 'example:init') for name in (
+    'resolver', 'vim', 'rsyslog', 'memcached', 'haproxy', 'users', 'sudoers', 'samba', 'git', 'mysql', 'postgres', 'php', 'openldap', 'powerdns', 'timezone', 'varnish',
+    'cron', 'logrotate', 'fail2ban', 'letsencrypt', 'nginx', 'systemd')]
+SUITES += [('apt', 'suite:repositories'), ('apt', 'suite:preferences'), ('apt', 'suite:unattended'), ('php', 'suite:debian'), ('sudoers', 'suite:appended'),
+           ('letsencrypt', 'suite:deb'), ('packages', 'suite:debian'), ('users', 'suite:vimrc'), ('golang', 'suite:package'), ('docker', 'suite:package')]
 GOAL = 13
 RUNS = [('test', ['test=True'], 300), ('apply', [], 900), ('again', [], 300)]
 PATHS = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
@@ -182,14 +189,15 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in ('bin', 'python', 'formulas', 'out'):
         p.add_argument(name)
-    p.add_argument('-v', action='store_true', help='each difference'), p.add_argument('--only', default='')
+    p.add_argument('-v', action='store_true', help='each difference'), p.add_argument('--only', default='', help='a pattern of NAME-CASE, such as users-.*')
     p.add_argument('--keep-stock', action='store_true')
     a = p.parse_args()
     os.makedirs(a.out, exist_ok=True)
     formulas, binaries, out = (os.path.abspath(x) for x in (a.formulas, a.bin, a.out))
     good = tried = 0
-    for name, case_name in SUITES.items():
-        if a.only and a.only not in name:
+    for name, case_name in SUITES:
+        suite = '%s-%s' % (name, case_name.split(':')[1])
+        if a.only and not re.fullmatch(a.only, suite):
             continue
         answers = A.read(os.path.join(HERE, 'answers/debian12/%s-formula.json.xz' % name))
         case = next(c for c in answers['cases'] if c['case'] == case_name)
@@ -199,7 +207,7 @@ def main():
         common = ['--out=json', '-l', 'quiet', '--retcode-passthrough', 'state.apply']
         stock_call = [os.path.abspath(a.python), salt_call, '-c', t + '/stock', '--local'] + common
         calls_of_stock = [(n, stock_call + more, time) for n, more, time in RUNS]
-        stock_file = '%s/%s.stock.json' % (out, name)
+        stock_file = '%s/%s.stock.json' % (out, suite)
         if a.keep_stock and os.path.exists(stock_file):
             stock = json.load(open(stock_file))
         else:
@@ -210,7 +218,7 @@ def main():
         call = [binaries + '/salt-call', '-c', t + '/brine/conf'] + common
         brine = side(t, 'brine', [(n, call + more, time) for n, more, time in RUNS], prepare)
         brine = json.loads(json.dumps(brine).replace(t, '/TMP'))
-        json.dump(brine, open('%s/%s.brine.json' % (out, name), 'w'), indent=1)
+        json.dump(brine, open('%s/%s.brine.json' % (out, suite), 'w'), indent=1)
         if other_files(stock['files'], brine['files']) and 'varying' not in stock:
             once_more = side(t, 'stock', calls_of_stock[1:2], None)['files']
             stock['varying'] = other_files(stock['files'], json.loads(json.dumps(once_more).replace(t, '/TMP')))
@@ -219,7 +227,7 @@ def main():
         chunks = len(stock['apply']) if isinstance(stock['apply'], dict) else 0
         tried += 1
         good += not found
-        print('%s: %d states, %s' % (name, chunks, '%d differences' % len(found) if found else 'equal'), flush=True)
+        print('%s: %d states, %s' % (suite, chunks, '%d differences' % len(found) if found else 'equal'), flush=True)
         for line in found if a.v else ():
             print('    ' + line)
         shutil.rmtree(t, ignore_errors=True)

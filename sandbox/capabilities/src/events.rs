@@ -2,8 +2,11 @@
 
 use crate::prelude::*;
 
-pub(crate) const DECLARATION: Declaration =
-    Declaration::new("events", "fire events on the master's bus", &["brine:host/events"], Kind::Names);
+pub(crate) const DECLARATION: Declaration = Declaration {
+    // What it tells is what its caller said, and what the same master knows: grains and pillar.
+    standard: &[("event", Standard::All)],
+    ..Declaration::new("events", "fire events on the master's bus", &["brine:host/events"], Kind::Names)
+};
 
 /// `brine:host/events`
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,6 +7,7 @@ pub(crate) const DECLARATION: Declaration = Declaration {
     // These modules return a master's pillar to that same master, and have no other way to send it out.
     standard: &[
         ("config", Standard::All),
+        ("event", Standard::All),
         ("file", Standard::Least),
         ("mine", Standard::Names(&["mine_functions"])),
         ("pillar", Standard::All),

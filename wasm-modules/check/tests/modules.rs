@@ -112,6 +112,18 @@ const STANDARD: &[(&str, &[&str], usize)] = &[
     ("diskusage", &["brine:host/disks", "brine:host/log"], 1_450_000),
     ("environ", &["brine:host/job", "brine:host/log"], 60_000),
     (
+        "event",
+        &[
+            "brine:host/config",
+            "brine:host/events",
+            "brine:host/grains",
+            "brine:host/job",
+            "brine:host/log",
+            "brine:host/pillar",
+        ],
+        90_000,
+    ),
+    (
         "file",
         &[
             "brine:host/changes",

@@ -33,6 +33,7 @@ pub(super) fn check(fleet: &Fleet) {
         "dig",
         "disk",
         "environ",
+        "event",
         "file",
         "git",
         "grains",
