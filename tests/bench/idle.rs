@@ -44,6 +44,10 @@ pub(crate) fn measure(kind: Kind, time: Duration, figures: &mut Figures) {
     };
     let without = start("without", &format!("publish_port: {}\n", master.publish_port));
     let with = start("with", &format!("{config}{BEACONS}"));
+    // Both compile their modules beside all else. This job waits for all of them.
+    for id in ["with", "without"] {
+        brine_kit::wait::wait_for("all modules", || (master.salt(&[id, "sys.list_modules"]).code == 0).then_some(()));
+    }
     std::thread::sleep(QUIET);
     let used = || [&with, &without].map(|minion| usage::cpu(minion.running().pid()));
     let before = used();

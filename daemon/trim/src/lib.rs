@@ -10,12 +10,15 @@
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::mm::{Advice, madvise};
 use rustix::time::{ClockId, clock_gettime};
 
-/// Processor time between two looks below which a program counts as quiet: connections that are kept alive need less.
+/// The part of the time between two looks below which a program counts as quiet, if it took so much of the processor:
+/// connections that are kept alive need less, and so do beacons that look each second.
+const QUIET_PART: u32 = 50;
+/// Processor time below which it counts as quiet in any case.
 const QUIET: Duration = Duration::from_millis(50);
 /// Processor time since the last trim after which there may be something to give back.
 const WORKED: Duration = Duration::from_millis(20);
@@ -26,6 +29,21 @@ pub fn freed() {
     // SAFETY: `malloc_trim` takes no pointer and touches only free memory; glibc takes its own locks.
     unsafe {
         libc::malloc_trim(0);
+    }
+}
+
+/// Bounds the arenas of glibc's allocator to the number of processors. To be called at the start, before there are threads.
+///
+/// By default there are up to eight for each, and each thread that waits for a disk begins one: what lives on of its pieces
+/// keeps whole pages, which other threads do not fill.
+pub fn few_arenas() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        // SAFETY: `mallopt` takes two numbers; glibc takes its own lock.
+        unsafe {
+            libc::mallopt(libc::M_ARENA_MAX, libc::c_int::try_from(processors).unwrap_or(1));
+        }
     }
 }
 
@@ -91,20 +109,22 @@ pub struct Trim {
     /// Processor time at the last look, and at the last trim.
     before: Duration,
     at_trim: Duration,
+    looked: Instant,
 }
 
 impl Trim {
     /// Begins with the code of the program.
     #[must_use]
     pub fn new(code: Code) -> Self {
-        Self { code, before: Duration::ZERO, at_trim: Duration::ZERO }
+        Self { code, before: Duration::ZERO, at_trim: Duration::ZERO, looked: Instant::now() }
     }
 
     /// Trims if the program is quiet since the last look and has worked since the last trim.
     pub fn look(&mut self) -> Looked {
         let now = used();
-        let is_quiet = now.saturating_sub(self.before) < QUIET;
-        self.before = now;
+        let since = self.looked.elapsed();
+        let is_quiet = now.saturating_sub(self.before) < QUIET.max(since / QUIET_PART);
+        (self.before, self.looked) = (now, Instant::now());
         if !is_quiet {
             return Looked::Busy;
         }

@@ -8,7 +8,9 @@
 //! - Other hosts and daemons: a network without interfaces, an empty /run, and no sockets (seccomp): a socket in a
 //!   directory can be connected to on a read-only mount too. Pairs of sockets are for streams alone: one for datagrams can
 //!   send to any name.
-//! - The kernel: no capabilities, now and later (`no_new_privs`, an empty bounding set), no devices, no new namespaces.
+//! - The kernel: no capabilities, now and later (`no_new_privs`, an empty bounding set), but one of root's: to read what
+//!   file modes would keep from it, since the check of a state looks into other users' directories. No devices, no new
+//!   namespaces.
 //!
 //! The parts that allocate are made before the fork.
 #![allow(unsafe_code, reason = "code between fork and exec is unsafe by nature")]
@@ -59,6 +61,8 @@ const MOUNT_ATTR_NODEV: u64 = 4;
 const AT_RECURSIVE: c_int = 0x8000;
 /// More capabilities than there are: dropping one that is none fails, which ends the loop.
 const MAX_CAPABILITY: c_int = 64;
+/// `CAP_DAC_READ_SEARCH`: it opens nothing for writing.
+const READ_SEARCH: c_int = 2;
 /// `_LINUX_CAPABILITY_VERSION_3`
 const CAPABILITY_VERSION: u32 = 0x2008_0522;
 
@@ -149,9 +153,9 @@ impl Probe {
         Ok(())
     }
 
-    /// Takes the capabilities that an executed program could get.
+    /// Takes the capabilities that an executed program could get. A program of root keeps one.
     pub(crate) fn drop_capabilities(&self) -> Result<(), Errno> {
-        for capability in 0..MAX_CAPABILITY {
+        for capability in (0..MAX_CAPABILITY).filter(|capability| *capability != READ_SEARCH) {
             // SAFETY: changes this process's bounding set.
             if unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) } != 0 {
                 match last_error() {
@@ -167,10 +171,16 @@ impl Probe {
 
     /// Takes what is left, as the last step before the program.
     pub(crate) fn restrict(&self) -> Result<(), Errno> {
-        let header = [CAPABILITY_VERSION, 0];
-        let none = [0_u32; 6];
+        let mut header = [CAPABILITY_VERSION, 0];
+        // Effective, permitted and inheritable, then the same of the higher capabilities.
+        let mut sets = [0_u32; 6];
         // SAFETY: both are arrays of the sizes that this version has.
-        check(unsafe { libc::syscall(libc::SYS_capset, header.as_ptr(), none.as_ptr()) })?;
+        check(unsafe { libc::syscall(libc::SYS_capget, header.as_mut_ptr(), sets.as_mut_ptr()) })?;
+        // Who is not root has none, and an executed program of root gets what is permitted here and in the bounding set.
+        let kept = sets[1] & (1 << READ_SEARCH);
+        let sets = [kept, kept, 0, 0, 0, 0];
+        // SAFETY: as above.
+        check(unsafe { libc::syscall(libc::SYS_capset, header.as_ptr(), sets.as_ptr()) })?;
         // SAFETY: sets a flag of this process.
         check(c_long::from(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }))?;
         // SAFETY: a descriptor that lives as long as this process.

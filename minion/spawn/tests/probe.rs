@@ -71,6 +71,33 @@ fn what_looks_works() {
     }
 }
 
+/// Root's checks look where modes keep others out: without that, `unless: test -f` of a file in a database's directory says
+/// in a dry run that it is not there.
+#[test]
+fn root_looks_into_the_directories_of_others_and_changes_nothing_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let (closed, file) = (dir.path().join("closed"), dir.path().join("closed/file"));
+    std::fs::create_dir(&closed).unwrap();
+    std::fs::write(&file, "content").unwrap();
+    if std::os::unix::fs::chown(&closed, Some(65_534), None).is_err() {
+        skip("the owner of a file cannot be changed");
+        return;
+    }
+    for (path, mode) in [(&file, 0o000), (&closed, 0o700)] {
+        std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+    }
+    let path = file.to_str().unwrap();
+    if let Some(said) = run(&format!("test -f {path} && cat {path} && grep Cap[EP] /proc/self/status"), true) {
+        assert_eq!(said.replace('\t', " "), "contentCapPrm: 0000000000000004\nCapEff: 0000000000000004\n0");
+    }
+    for script in
+        [format!("echo x > {path}"), format!("touch {path}x"), format!("rm {path}"), format!("chmod 600 {path}")]
+    {
+        fails(&script);
+    }
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "content");
+}
+
 #[test]
 fn nothing_changes() {
     let dir = tempfile::tempdir().unwrap();

@@ -23,6 +23,9 @@ use crate::jobs::ProcDir;
 
 /// Looks at once. They are short; one that hangs holds up nothing else.
 const AT_ONCE: usize = 4;
+/// How long a look has the others wait for it. Those that are due together come one after the other: so each finds the
+/// executor where the last one left it, and no second processor is woken.
+const ALONE: Duration = Duration::from_millis(20);
 /// Beacons at once that wait by themselves; each has an instance. Further ones look as those do that cannot wait.
 const WAIT_AT_ONCE: usize = 32;
 /// The pause that follows an event of such a beacon: so it has no more events in a second than one that looks.
@@ -92,13 +95,19 @@ impl Runner {
         table.update(&this.beacons);
         table.settle(&this.beacons).await;
         let (mut looking, mut waiting) = (Looks::new(), Looks::new());
+        // Until when the last look has the others wait.
+        let mut alone = Instant::now();
         loop {
             let now = Instant::now();
-            let places = (AT_ONCE - looking.len(), WAIT_AT_ONCE - waiting.len());
+            let free = looking.is_empty() || (looking.len() < AT_ONCE && now >= alone);
+            let places = (usize::from(free), WAIT_AT_ONCE - waiting.len());
             for (beacon, state, judged, waits) in table.due(now, places, |beacon| this.waits(beacon)) {
                 let this = Arc::clone(&this);
                 let master = Arc::clone(&channel.signed_in().await.master);
                 let set = if waits { &mut waiting } else { &mut looking };
+                if !waits {
+                    alone = now + ALONE;
+                }
                 let name = beacon.name.clone();
                 let call = set.spawn(async move {
                     let looked = this.look(&beacon, state, judged, waits, &master).await;
@@ -107,6 +116,7 @@ impl Runner {
                 table.calls(&name, call, waits);
             }
             let next = table.next().filter(|_| looking.len() < AT_ONCE);
+            let next = next.map(|next| if looking.is_empty() { next } else { next.max(alone) });
             let ended = tokio::select! {
                 Ok(()) = pillar.changed() => {
                     table.update(&this.beacons);

@@ -9,6 +9,8 @@ use super::{MinionBroker, Perform};
 
 /// Upper bound on the bytes of a table. That of a host with 512 processors has some 700 KB.
 const MAX_TABLE: u64 = 4 << 20;
+/// Tables whose size does not grow with the host.
+const SMALL: [&str; 5] = ["loadavg", "localtime", "meminfo", "uptime", "version"];
 /// Upper bound on the processes that are looked at.
 const MAX_PROCESSES: usize = 100_000;
 /// The kernel keeps so many bytes of a process's name.
@@ -20,16 +22,22 @@ impl Perform<KernelOp> for MinionBroker {
     async fn perform(&self, _: &Caller, op: KernelOp) -> Result<Value, HostError> {
         // The name is one of a list: it was checked.
         let KernelOp::Read { table } = op;
-        let read = tokio::task::spawn_blocking(move || {
-            let read = match table.as_str() {
-                "localtime" => Ok(jiff::Zoned::now().strftime("%Y-%m-%dT%H:%M:%S%:z").to_string().into_bytes()),
-                "processes" => processes(),
-                file => whole(&format!("/proc/{file}")),
-            };
-            read.map_err(|error| HostError::Failed(format!("{table} cannot be read: {error}")))
-        });
+        // The kernel makes these of a few numbers: reading one takes less than waking a thread for it.
+        if SMALL.contains(&table.as_str()) {
+            return read(&table).map(bytes);
+        }
+        let read = tokio::task::spawn_blocking(move || read(&table));
         read.await.map_err(|_| HostError::Failed("the minion failed".to_owned()))?.map(bytes)
     }
+}
+
+fn read(table: &str) -> Result<Vec<u8>, HostError> {
+    let read = match table {
+        "localtime" => Ok(jiff::Zoned::now().strftime("%Y-%m-%dT%H:%M:%S%:z").to_string().into_bytes()),
+        "processes" => processes(),
+        file => whole(&format!("/proc/{file}")),
+    };
+    read.map_err(|error| HostError::Failed(format!("{table} cannot be read: {error}")))
 }
 
 fn whole(path: &str) -> std::io::Result<Vec<u8>> {

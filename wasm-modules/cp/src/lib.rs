@@ -31,6 +31,12 @@ use brine_guest::{Value, fnmatch, fs, path, salt_files};
 
 struct Module;
 
+/// The name of an SLS file: `web.nginx` of `web/nginx.sls`, `web` of `web/init.sls`. None for other files.
+fn sls_name(path: &str) -> Option<String> {
+    let name = path.strip_suffix(".sls")?;
+    Some(name.strip_suffix("/init").unwrap_or(name).replace('/', "."))
+}
+
 impl Guest for Module {
     fn get_file(
         path: String,
@@ -159,6 +165,14 @@ impl Guest for Module {
 
     fn list_master_dirs(saltenv: Option<String>, prefix: Option<String>) -> Result<Vec<String>, String> {
         files::list(&environment(saltenv), prefix.as_deref(), Kind::Dirs)
+    }
+
+    fn list_states(saltenv: Option<String>) -> Result<Vec<String>, String> {
+        let all = files::list(&environment(saltenv), None, Kind::Files)?;
+        let mut names: Vec<String> = all.iter().filter_map(|path| sls_name(path)).collect();
+        names.sort();
+        names.dedup();
+        Ok(names)
     }
 
     fn hash_file(path: String, saltenv: Option<String>) -> Result<Data, String> {

@@ -1,14 +1,25 @@
 //! The states `set` and `set_file`.
 
 use brine_guest::host::job;
-use brine_guest::states::{StateResult, is_dry_run};
+use brine_guest::states::{StateResult, is_dry_run, missing};
 use brine_guest::{Data, Result, Value};
 
 use crate::exports::states::Guest;
 use crate::{Module, selections};
 
+/// What a state says on a host that cannot read its answers: in a dry run, the package that brings the program may only be
+/// planned.
+fn without(state: &str) -> Result<Option<StateResult>> {
+    let here = brine_guest::program::exists("debconf-get-selections")?;
+    let why = "'debconf' __virtual__ returned False: debconf module could not be loaded";
+    Ok((!here).then(|| missing(state, why)))
+}
+
 impl Guest for Module {
     fn set(name: String, data: Data, _: Data) -> Result<StateResult> {
+        if let Some(without) = without("debconf.set")? {
+            return Ok(without);
+        }
         let Value::Dict(questions) = data.value()? else {
             return Err("data is to be a dict: for each question a dict of type and value".into());
         };
@@ -53,6 +64,9 @@ impl Guest for Module {
         defaults: Option<Data>,
         _: Data,
     ) -> Result<StateResult> {
+        if let Some(without) = without("debconf.set_file")? {
+            return Ok(without);
+        }
         for (data, what) in [(context, "Context"), (defaults, "Defaults")] {
             let value = data.map(|data| data.value()).transpose()?.unwrap_or_default();
             if !matches!(value, Value::None | Value::Dict(_)) {

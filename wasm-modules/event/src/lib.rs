@@ -22,7 +22,8 @@ use brine_guest::Value;
 use brine_guest::host::{config, events, grains, pillar};
 use brine_guest::states::{StateResult, is_dry_run, no_changes};
 
-const PRELOAD: &str = "preload is not offered: an event is sent with this minion's session, and only its data is the caller's";
+const PRELOAD: &str =
+    "preload is not offered: an event is sent with this minion's session, and only its data is the caller's";
 const NO_BUS: &str = "this minion has no bus of its own: event.send tells its master";
 
 struct Module;
@@ -228,16 +229,17 @@ mod tests {
     #[test]
     fn the_callers_data_comes_last_and_wins() {
         let entry = |name: &str, value: i64| (Value::from(name), Value::from(value));
-        let all = merged([vec![entry("grains", 1), entry("x", 1)], vec![entry("x", 2), entry("y", 2)], vec![entry("y", 3)]]);
+        let all =
+            merged([vec![entry("grains", 1), entry("x", 1)], vec![entry("x", 2), entry("y", 2)], vec![entry("y", 3)]]);
         assert_eq!(all, Value::Dict(vec![entry("grains", 1), entry("x", 2), entry("y", 3)]));
     }
 
     #[test]
     fn all_or_some_names_are_chosen() {
-        let all = Value::dict([("os", "Debian"), ("id", "web1")]);
+        let all = Value::dict([("os", "Debian".into()), ("id", "web1".into())]);
         let of = |wanted: Value| chosen(&Some(wanted.into())).unwrap().map(|chosen| chosen.of(all.clone()));
         assert_eq!(of(true.into()), Some(all.clone()));
-        assert_eq!(of(Value::List(vec!["os".into(), "none".into()])), Some(Value::dict([("os", "Debian")])));
+        assert_eq!(of(Value::List(vec!["os".into(), "none".into()])), Some(Value::dict([("os", "Debian".into())])));
         assert_eq!(of(false.into()), None);
         assert_eq!(of(Value::List(Vec::new())), None);
         assert!(chosen(&None).unwrap().is_none());
