@@ -18,6 +18,7 @@ mod crash;
 mod daemons;
 mod engines;
 mod engines_change;
+mod event_module;
 mod facts;
 mod failures;
 mod file_states;

@@ -92,3 +92,61 @@ fn functions_events_and_modules() {
     let job = master.command("salt-run", &["--out=json", "jobs.lookup_jid", jid]).exits(0).json();
     assert_eq!(job["python"], json!("called"));
 }
+
+/// What `event.send` and its like put on the bus, from a Python minion and from a Brine one.
+#[test]
+fn events_of_both_minions_are_equal() {
+    let master = Master::start("timeout: 30");
+    let grains = "grains: {role: web, site: north}";
+    let _python = master.minion_kind(Kind::Python, "python", grains);
+    let _brine = master.minion_kind(Kind::Brine, "brine", grains);
+    let events = master.events();
+    let calls: [&[&str]; 7] = [
+        &["event.send", "deploy/1"],
+        &["event.send", "deploy/2", "{a: b, n: [1, 2.5, null]}"],
+        &["event.send", "deploy/3", "version=1.4", "good=True"],
+        &["event.send", "deploy/4", "{version: 2}", "version=1", "more=x"],
+        &["event.send", "deploy/5", "with_grains=[role, site, none]", "with_env=[NONE]"],
+        &["event.send", "deploy/6", "with_env_opts=True", "with_pillar=True"],
+        &["event.fire_master", "{a: {b: c}}", "deploy/7"],
+    ];
+    for (number, call) in calls.iter().enumerate() {
+        let told = |minion: &str| {
+            assert_eq!(master.json(minion, call), json!(true), "{minion} {call:?}");
+            let tag = format!("deploy/{}", number + 1);
+            let mut data = events.wait(&tag, |seen, data| seen == tag && data["id"] == minion);
+            let fields = data.as_object_mut().expect("a dict");
+            // By run and by minion.
+            for field in ["_stamp", "id"] {
+                fields.remove(field);
+            }
+            if let Some(own) = fields["data"].as_object_mut() {
+                for field in ["__pub_jid", "__pub_pid", "__pub_tgt", "__pub_arg", "__pub_id"] {
+                    own.remove(field);
+                }
+            }
+            data
+        };
+        assert_eq!(told("brine"), told("python"), "{call:?}");
+    }
+    for minion in ["python", "brine"] {
+        let sls = "deploy/state:\n  event.send:\n    - data: {half: way}\nquiet/state:\n  event.send:\n    - data: {x: 1}\n    - show_changed: False\n";
+        master.serve("told.sls", sls.as_bytes());
+        for dry in [true, false] {
+            let args: &[&str] = if dry { &["state.apply", "told", "test=True"] } else { &["state.apply", "told"] };
+            let results = master.json(minion, args);
+            let of = |id: &str| results[format!("event_|-{id}_|-{id}_|-send")].clone();
+            let (loud, quiet) = (of("deploy/state"), of("quiet/state"));
+            let comment = if dry { "Event would have been fired" } else { "Event fired" };
+            let result = if dry { json!(null) } else { json!(true) };
+            assert_eq!((&loud["comment"], &loud["result"]), (&json!(comment), &result), "{minion} {results}");
+            assert_eq!(loud["changes"], json!({"tag": "deploy/state", "data": {"half": "way"}}), "{minion}");
+            assert_eq!((&quiet["comment"], &quiet["changes"]), (&json!(comment), &json!({})), "{minion}");
+        }
+        assert_eq!(
+            events.wait("the state's event", |tag, data| tag == "deploy/state" && data["id"] == minion)["data"]["half"],
+            json!("way")
+        );
+    }
+    assert_eq!(events.count("quiet/state"), 2, "a dry run fires none");
+}
