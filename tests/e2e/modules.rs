@@ -65,6 +65,7 @@ fn sync_modules_tells_what_changed() {
             "pkg",
             "postgres",
             "publish",
+            "random",
             "rawfile_json",
             "receipts",
             "saltutil",

@@ -155,6 +155,7 @@ fn the_owner_sees_what_each_module_may_do() {
         "postgres_tablespace",
         "postgres_user",
         "publish",
+        "random",
         "rawfile_json",
         "receipts",
         "saltutil",

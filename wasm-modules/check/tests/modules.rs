@@ -111,6 +111,7 @@ const STANDARD: &[(&str, &[&str], usize)] = &[
     // With the tables of Unicode, for expressions.
     ("diskusage", &["brine:host/disks", "brine:host/log"], 1_450_000),
     ("environ", &["brine:host/job", "brine:host/log"], 60_000),
+    ("random", &["brine:host/grains", "brine:host/log", "wasi:random/random"], 190_000),
     (
         "event",
         &[

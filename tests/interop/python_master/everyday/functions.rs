@@ -52,6 +52,7 @@ pub(super) fn check(fleet: &Fleet) {
         "pkg",
         "postgres",
         "publish",
+        "random",
         "rawfile_json",
         "receipts",
         "saltutil",
