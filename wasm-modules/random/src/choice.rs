@@ -1,6 +1,6 @@
 //! Numbers and items by chance, or as Python's `random` chooses them for a seed: stock Salt and Brine give a minion the same.
 
-use rand_mt::Mt19937GenRand32;
+use rand_mt::Mt;
 use sha2::{Digest, Sha512};
 
 /// Where random bits come from.
@@ -8,7 +8,7 @@ pub(crate) enum Source {
     /// The host's.
     Host(fn() -> u64),
     /// Python's generator (MT19937).
-    Seeded(Box<Mt19937GenRand32>),
+    Seeded(Box<Mt>),
 }
 
 impl Source {
@@ -31,7 +31,7 @@ impl Source {
         while words.len() > 1 && words.last() == Some(&0) {
             words.pop();
         }
-        Self::Seeded(Box::new(Mt19937GenRand32::new_with_key(words)))
+        Self::Seeded(Box::new(Mt::new_with_key(words)))
     }
 
     /// So many bits, at most 64.
