@@ -80,7 +80,18 @@ const STANDARD: &[(&str, &[&str], usize)] = &[
     ),
     ("dig", &["brine:host/log", "brine:host/process"], 120_000),
     ("disk", &["brine:host/disks", "brine:host/log"], 60_000),
-    ("http", &["brine:host/config", "brine:host/http", "brine:host/log"], 110_000),
+    (
+        "http",
+        &[
+            "brine:host/config",
+            "brine:host/http",
+            "brine:host/job",
+            "brine:host/log",
+            "wasi:clocks/monotonic-clock",
+            "wasi:io/poll",
+        ],
+        330_000,
+    ),
     (
         "tcp_events",
         &[

@@ -12,6 +12,33 @@ pub fn to_text(value: &Value) -> String {
     out
 }
 
+/// Reads a text of JSON.
+///
+/// # Errors
+/// What is wrong with it, with line and column.
+pub fn from_text(text: &str) -> Result<Value, String> {
+    serde_json::from_str(text).map(from).map_err(|error| error.to_string())
+}
+
+fn from(value: serde_json::Value) -> Value {
+    use serde_json::Value as Json;
+    match value {
+        Json::Null => Value::None,
+        Json::Bool(yes) => Value::Bool(yes),
+        Json::Number(n) => match (n.as_i64(), n.as_u64()) {
+            (Some(n), _) => Value::Int(n),
+            (None, Some(n)) => Value::Big(n),
+            // Without a fraction and larger than any integer here.
+            (None, None) => Value::Float(n.as_f64().unwrap_or(f64::NAN)),
+        },
+        Json::String(text) => Value::Text(text),
+        Json::Array(items) => Value::List(items.into_iter().map(from).collect()),
+        Json::Object(entries) => {
+            Value::Dict(entries.into_iter().map(|(key, value)| (key.into(), from(value))).collect())
+        }
+    }
+}
+
 fn write(value: &Value, out: &mut String) {
     let number = |out: &mut String, number: &dyn std::fmt::Display| {
         let _ = write!(out, "{number}");
