@@ -283,7 +283,7 @@ mod tests {
         let query = Query {
             url: "http://a/b?c=d".into(),
             method: Some("POST".into()),
-            params: Value::dict([("x y", "ü&".into()), ("n", 1.into())]),
+            params: Value::dict([("x y", "ü&".into()), ("n", Value::Int(1))]),
             data: Value::dict([("k", "v w".into())]),
             header_dict: Value::dict([("X-One", "1".into()), ("user-agent", "mine".into())]),
             header_list: Value::List(vec!["x-one: 2".into(), "odd".into()]),
@@ -313,14 +313,14 @@ mod tests {
         assert_eq!(answer.get("status"), Some(&Value::Int(200)));
         assert_eq!(
             answer.get("dict").and_then(|dict| dict.get("a")),
-            Some(&Value::List(vec![1.into(), 2.5.into(), Value::None]))
+            Some(&Value::List(vec![Value::Int(1), 2.5.into(), Value::None]))
         );
         assert_eq!(answer.get("headers").and_then(|headers| headers.get("X-A")), Some(&Value::from("1,2")));
         assert_eq!(answer.get("text"), answer.get("body"));
         let plain = Query { decode: true, ..Query::default() }.answer(&response(200, "text/html", "hi")).unwrap();
         assert_eq!(plain, Value::dict([("body", "hi".into()), ("text", "hi".into())]));
         let missing = Query::default().answer(&response(404, "text/plain", "no")).unwrap();
-        let expect = [("status", 404.into()), ("error", "HTTP 404: Not Found".into()), ("body", "no".into())];
+        let expect = [("status", Value::Int(404)), ("error", "HTTP 404: Not Found".into()), ("body", "no".into())];
         assert_eq!(missing, Value::dict(expect));
         let kept = Query { keep_errors: true, status: true, ..Query::default() };
         assert_eq!(kept.answer(&response(404, "text/plain", "no")).unwrap().get("error"), None);

@@ -106,20 +106,20 @@ mod tests {
 
     #[test]
     fn answers_are_judged_in_salts_words() {
-        let answer = Value::dict([("text", "it works".into()), ("status", 200.into())]);
+        let answer = Value::dict([("text", "it works".into()), ("status", Value::Int(200))]);
         let good = |comment: &str| (true, comment.to_owned());
         let bad = |comment: &str| (false, comment.to_owned());
         assert_eq!(judge(Some(("works", "string")), None, &answer), good("Match text \"works\" was found."));
         assert_eq!(judge(Some(("w.rks$", "pcre")), None, &answer), good("Match pattern \"w.rks$\" was found."));
-        assert_eq!(judge(None, Some((404.into(), "string")), &answer), bad("Status 404 was not found."));
+        assert_eq!(judge(None, Some((Value::Int(404), "string")), &answer), bad("Status 404 was not found."));
         assert_eq!(judge(None, Some(("20.".into(), "pcre")), &answer), good("Status pattern \"20.\" was found."));
-        let list = Value::List(vec![200.into(), 201.into()]);
+        let list = Value::List(vec![Value::Int(200), Value::Int(201)]);
         assert_eq!(judge(None, Some((list.clone(), "list")), &answer), good("Status 200 was found."));
-        let neither = Value::dict([("status", 500.into())]);
+        let neither = Value::dict([("status", Value::Int(500))]);
         assert_eq!(judge(None, Some((list, "list")), &neither), bad("Statuses [200, 201] were not found."));
-        let both = judge(Some(("works", "string")), Some((200.into(), "string")), &answer);
+        let both = judge(Some(("works", "string")), Some((Value::Int(200), "string")), &answer);
         assert_eq!(both, good("Match text \"works\" was found. Status 200 was found."));
-        let one = judge(Some(("fails", "string")), Some((200.into(), "string")), &answer);
+        let one = judge(Some(("fails", "string")), Some((Value::Int(200), "string")), &answer);
         assert_eq!(one, bad("Match text \"fails\" was not found. Status 200 was found."));
     }
 }
