@@ -475,7 +475,15 @@ fn local(output: &Output) -> Value {
 #[test]
 fn files_of_the_master_are_fetched_as_salt_does() {
     let master = Master::start("timeout: 30\nfile_recv: True");
-    for (path, content) in [("a/b.txt", "hi\n"), ("a/c/d", "x"), ("a/c/e.py", ""), ("ab", "not below a")] {
+    for (path, content) in [
+        ("a/b.txt", "hi\n"),
+        ("a/c/d", "x"),
+        ("a/c/e.py", ""),
+        ("ab", "not below a"),
+        ("web/init.sls", ""),
+        ("web/tls.sls", ""),
+        ("top.sls", ""),
+    ] {
         master.serve(path, content.as_bytes());
     }
     let _python = master.minion_kind(Kind::Python, "python", "");
@@ -510,6 +518,8 @@ const CP_CALLS: &[&[&str]] = &[
     &["cp.list_master"],
     &["cp.list_master", "prefix=a/c"],
     &["cp.list_master_dirs"],
+    &["cp.list_states"],
+    &["cp.list_states", "saltenv=none"],
     &["cp.envs"],
     &["cp.hash_file", "salt://a/b.txt"],
     &["cp.hash_file", "salt://nothing"],
