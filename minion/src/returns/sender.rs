@@ -143,7 +143,8 @@ impl ReturnSender {
                 let mut writing = receipts.begin();
                 let put = self.spool.put(jid, master, &mut load, |load| writing.seal(draft, load, Series::Spooled));
                 match put.is_ok() {
-                    true => writing.commit(),
+                    // The thread that syncs returns, which is told of this one, unlocks the folder.
+                    true => writing.commit_for_now(),
                     // A return that is sent once has a receipt of another series, and one that is not sent has none.
                     false => writing.unseal(&mut load),
                 }
@@ -365,7 +366,7 @@ fn start_syncing(spool: Arc<Spool>, receipts: Option<Arc<Receipts>>) -> mpsc::Un
             let old = due(&waiting, SYNC_AFTER);
             in_slots.extend(spool.sync(waiting.drain(..old)));
             if let Some(receipts) = &receipts {
-                receipts.sync_now_and_then();
+                receipts.rest();
             }
         }
     });
