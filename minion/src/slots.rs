@@ -10,13 +10,13 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fs::FlockOperation;
-use tracing::warn;
+use tracing::{debug, warn};
 
 /// One block of every file system in use.
 const SLOT_BYTES: usize = 4096;
@@ -31,6 +31,8 @@ const MAX_RECORD: usize = SLOT_BYTES - LENGTH - 2 * NUMBER;
 #[derive(Debug)]
 pub(crate) struct Slots {
     file: File,
+    /// The folder of the file, until it was synced once.
+    folder: Mutex<Option<PathBuf>>,
     free: Mutex<Vec<Slot>>,
     /// The number of the next write. It begins with the time, so that the numbers of another process are others.
     next: AtomicU64,
@@ -68,7 +70,8 @@ impl Slots {
         }
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let next = AtomicU64::new(u64::try_from(now.as_nanos()).unwrap_or(0));
-        Ok((Self { file, free: Mutex::new(free), next }, left))
+        let folder = Mutex::new(path.parent().map(Path::to_owned));
+        Ok((Self { file, folder, free: Mutex::new(free), next }, left))
     }
 
     /// Writes a record. Returns none if it is too large, no slot is free, or the disk does not take it.
@@ -80,7 +83,8 @@ impl Slots {
         let number = self.next.fetch_add(1, Ordering::Relaxed).to_be_bytes();
         let bytes = [&length.to_be_bytes()[..], &number, &[name_length], name.as_bytes(), content, &number].concat();
         if let Err(e) = self.file.write_all_at(&bytes, slot.offset()) {
-            warn!("a record does not get a slot: {e}");
+            // The record gets a file, or what is said of that.
+            debug!("a record does not get a slot: {e}");
             self.clear(slot);
             return None;
         }
@@ -94,7 +98,14 @@ impl Slots {
 
     /// Syncs all records. Blocks on the disk.
     pub(crate) fn sync(&self) -> io::Result<()> {
-        self.file.sync_data()
+        self.file.sync_data()?;
+        // The file may be a new one.
+        let mut folder = self.folder.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(path) = &*folder {
+            File::open(path)?.sync_all()?;
+            *folder = None;
+        }
+        Ok(())
     }
 
     /// Removes a record. The slot is free for another one.
