@@ -19,8 +19,9 @@ use tracing::{error, info, warn};
 use crate::config::MinionOpts;
 use crate::minion::{Minion, MinionControl, MinionError, package_sandbox, sandbox_settings};
 
-/// Two threads: the daemon mostly waits for the network, and the sandbox works in other processes.
-const WORKER_THREADS: usize = 2;
+/// One thread: the daemon mostly waits for the network, and the sandbox works in other processes. With a second one, each job wakes it
+/// some times to hand over what the first could go on with, and waking a thread costs more than most of a job's steps.
+const WORKER_THREADS: usize = 1;
 
 /// The program salt-minion.
 #[derive(Debug)]

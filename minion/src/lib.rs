@@ -13,7 +13,7 @@
 //! - `beacons`: what modules watch on this host, and the events that they make of it
 //!   data for the master · `startup`: the states of the start ·
 //!   `schedule`: jobs at their time
-//! - `accounts`, `host_names`, `text_file`, `spare_files`: this host's users, names and small files
+//! - `accounts`, `host_names`, `text_file`, `spare_files`, `slots`: this host's users, names and small files
 //! - [`minion`]: puts the parts together and runs them from start to end
 //!
 //! Imports run one way: a module imports only modules further from [`minion`].
@@ -48,6 +48,7 @@ pub mod receipts;
 mod returners;
 pub mod returns;
 mod schedule;
+mod slots;
 mod spare_files;
 mod startup;
 mod states;

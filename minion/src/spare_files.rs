@@ -60,6 +60,11 @@ impl SpareFiles {
         Ok(Self { dir, pid: this, spare: Mutex::default() })
     }
 
+    /// The path of the [`Slots`](crate::slots::Slots) for records of the folder that have no files yet.
+    pub(crate) fn slots(&self) -> PathBuf {
+        self.dir.join("slots")
+    }
+
     /// Makes a file with this content and mode 0600; the name must be new. The file appears whole, but is not synced: after a power
     /// failure it may have an earlier content.
     ///

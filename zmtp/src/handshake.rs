@@ -96,7 +96,11 @@ pub(crate) async fn handshake(
     timeout(deadline, exchange(stream, ours, identity)).await.map_err(|_| HandshakeError::Deadline(deadline))?
 }
 
-async fn exchange(stream: Stream, ours: SocketType, identity: Option<&Bytes>) -> Result<Established, HandshakeError> {
+async fn exchange(
+    mut stream: Stream,
+    ours: SocketType,
+    identity: Option<&Bytes>,
+) -> Result<Established, HandshakeError> {
     write_all(&stream, &encode_greeting()).await?;
     let mut input = BytesMut::new();
     let knows_3_1 = loop {
@@ -104,7 +108,7 @@ async fn exchange(stream: Stream, ours: SocketType, identity: Option<&Bytes>) ->
             input.advance(GREETING_LEN);
             break knows_3_1;
         }
-        read_some(&stream, &mut input).await?;
+        read_some(&mut stream, &mut input).await?;
     };
     let ready = Command::Ready(ReadyProperties {
         socket_type: Bytes::from_static(ours.name().as_bytes()),
@@ -120,7 +124,7 @@ async fn exchange(stream: Stream, ours: SocketType, identity: Option<&Bytes>) ->
         input.advance(used);
         match item {
             Some(item) => break item,
-            None => read_some(&stream, &mut input).await?,
+            None => read_some(&mut stream, &mut input).await?,
         }
     };
     match item {
@@ -176,7 +180,7 @@ fn printable(bytes: &[u8]) -> String {
     bytes.escape_ascii().to_string()
 }
 
-async fn read_some(stream: &Stream, input: &mut BytesMut) -> Result<(), HandshakeError> {
+async fn read_some(stream: &mut Stream, input: &mut BytesMut) -> Result<(), HandshakeError> {
     loop {
         stream.ready(Interest::READABLE).await?;
         match stream.try_read(input, READ_LEN)? {

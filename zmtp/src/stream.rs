@@ -1,10 +1,14 @@
 //! A connected byte stream, TCP or Unix, used by readiness, so that a silent peer takes no buffer.
 
-use std::{io, net::SocketAddr};
+use std::{
+    io,
+    net::SocketAddr,
+    task::{Context, Poll, Waker},
+};
 
-use bytes::BytesMut;
+use bytes::{BufMut, BytesMut};
 use tokio::{
-    io::{Interest, Ready},
+    io::{AsyncReadExt, Interest, Ready},
     net::{TcpStream, UnixStream},
 };
 
@@ -53,13 +57,16 @@ impl Stream {
         }
     }
 
-    /// Reads at most `max` bytes; `None` if there are none.
-    pub(crate) fn try_read(&self, buffer: &mut BytesMut, max: usize) -> io::Result<Option<usize>> {
+    /// Reads at most `max` bytes; `None` if there are none. After fewer bytes than that, [`Stream::ready`] waits for more to arrive, so
+    /// that no read is made only to find nothing.
+    pub(crate) fn try_read(&mut self, buffer: &mut BytesMut, max: usize) -> io::Result<Option<usize>> {
         buffer.reserve(max);
-        would_block(match self {
-            Stream::Tcp(stream) => stream.try_read_buf(buffer),
-            Stream::Unix(stream) => stream.try_read_buf(buffer),
-        })
+        // Unlike `try_read_buf`, this takes a short read for the last one of now.
+        let read = match self {
+            Stream::Tcp(stream) => now(stream.read_buf(&mut buffer.limit(max))),
+            Stream::Unix(stream) => now(stream.read_buf(&mut buffer.limit(max))),
+        };
+        would_block(read.unwrap_or_else(|| Err(io::ErrorKind::WouldBlock.into())))
     }
 
     /// Writes as many bytes as fit; `None` if none do.
@@ -68,6 +75,14 @@ impl Stream {
             Stream::Tcp(stream) => stream.try_write_vectored(slices),
             Stream::Unix(stream) => stream.try_write_vectored(slices),
         })
+    }
+}
+
+/// The result of a future that is ready. [`Stream::ready`] waits for the others.
+fn now<T>(future: impl Future<Output = T>) -> Option<T> {
+    match std::pin::pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(result) => Some(result),
+        Poll::Pending => None,
     }
 }
 

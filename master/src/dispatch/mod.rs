@@ -90,12 +90,13 @@ impl Dispatcher {
         }
         let ret = self.jobs.ret(request.ret());
         let job = request.publish(&jid, &ret, (extent == Extent::Found).then_some(&matched));
-        // Signing runs while the job is written to disk.
         let load = job.to_load();
-        let sealing = self.seal(load.clone(), &job, &matched).await?;
         let stored = job.to_stored();
         let python_files = self.write_python_files(request, &jid, &stored, &matched);
-        let storing = match self.record(request, &jid, &stored, &matched).await {
+        let storing = self.jobs.begin_job(StoredJob::to_record(jid.clone(), &stored, matched.clone())).await;
+        // The load is sealed while the job is written.
+        let sealing = self.seal(load.clone(), &job, &matched).await?;
+        let storing = match self.record(request, &jid, storing, &stored, &matched).await {
             Ok(storing) => storing,
             Err(error) => {
                 if let Some(line) = audit_line("failed", request, by) {
@@ -149,7 +150,7 @@ impl Dispatcher {
         self.audit.write(line.put("jid", jid.as_str()).put("minions", minions.len()))
     }
 
-    /// Starts to sign and encrypt the load. It is sent after the job is recorded.
+    /// Signs and encrypts the load. It is sent after the job is recorded.
     async fn seal(&self, load: Value, job: &PublishedJob<'_>, minions: &[MinionId]) -> Result<Sealing, Fault> {
         let topics = match job.tgt_type() {
             _ if !self.filters => Topics::Everyone,
@@ -165,10 +166,11 @@ impl Dispatcher {
         &self,
         request: &PublishRequest,
         jid: &Jid,
+        storing: Result<Adding<()>, StoreError>,
         stored: &Value,
         minions: &[MinionId],
     ) -> Result<Adding<()>, StoreError> {
-        let mut storing = self.jobs.begin_job(StoredJob::to_record(jid.clone(), stored, minions.to_vec())).await?;
+        let mut storing = storing?;
         if storing.stored().await.is_none() {
             storing.synced().await?;
             return Err(StoreError::Closed);

@@ -5,6 +5,7 @@
 //! jobs at once, the jobs that wait and the returns that they will need are bounded.
 
 mod admission;
+mod beat;
 mod blackout;
 mod docs;
 mod functions;
@@ -51,13 +52,16 @@ use crate::receipts::{Draft, Receipts};
 use crate::returners::Returners;
 use crate::returns::ReturnSender;
 use admission::{Admission, Place, is_control};
+use beat::Beat;
 use outcomes::{Outcomes, weight};
 use own_failures::OwnFailures;
-use proc::{Left, ProcRecord};
+use proc::{End, Left, ProcRecord};
 use source::{Checks, Delivery, Noted, OnEnd, Rules};
 
 /// Ending an instance and writing its return takes milliseconds.
 const KILL_GRACE: Duration = Duration::from_secs(3);
+/// Time after which a job gets its file in `proc/`. Most jobs are over by then, and nobody looks at jobs that fast.
+const SHOWN_AFTER: Duration = Duration::from_millis(100);
 const SPOOL_FULL: &str = "The minion's spool is full of returns that the master has not acknowledged; it takes no jobs until \
                           the master takes returns.";
 const FAILED: &str =
@@ -81,6 +85,7 @@ pub struct Jobs {
     /// None: no receipts are made.
     receipts: OnceLock<Arc<Receipts>>,
     tasks: TaskTracker,
+    beat: Beat,
 }
 
 /// The parts that jobs need.
@@ -114,6 +119,7 @@ impl Jobs {
             own_failures,
             receipts: OnceLock::new(),
             tasks,
+            beat: Beat::default(),
         })
     }
 
@@ -130,6 +136,7 @@ impl Jobs {
             Checks::Bounds => Some(self.enter(&rules, &job)?),
             Checks::None => None,
         };
+        self.beat.job();
         let this = Arc::clone(self);
         Some(self.tasks.spawn(async move { this.run(rules, job, place).await }))
     }
@@ -207,30 +214,23 @@ impl Jobs {
             reply.note(&mut job.raw);
         }
         let start = Time::now();
-        let (record, end) = self.procs.record(&job.jid, rules.recorded.then_some(&job.raw), rules.master.as_deref());
+        let (mut record, end) =
+            self.procs.record(&job.jid, rules.recorded.then_some(&job.raw), rules.master.as_deref());
         if let Some(master) = rules.master.as_ref().filter(|_| job.start_event) {
             self.events.announce_job(&job, master);
         }
-        let turn = tokio::select! {
-            biased;
-            () = end.clone().ordered() => Err(KILLED_BEFORE),
-            turn = self.admission.turn(&job, self.is_short(&job)) => turn.map_err(|_closed| ENDED_BEFORE),
-        };
         // What the minion starts by itself nobody types, whoever configured it.
         let by = (rules.master.as_deref(), matches!(rules.delivery, Delivery::Caller { typed: true, .. }));
-        let outcomes = match turn {
-            // After a fault of the minion itself, the master still gets a return.
-            Ok(_turn) if rules.blackout && blackout::refuses(&job, &self.pillar.now(), &self.grains.now()) => {
-                blackout::refused(&job, self.opts.jobs.multifunc_ordered)
+        let outcomes = {
+            let mut outcomes = std::pin::pin!(self.outcomes(&job, by, rules.blackout, &end));
+            tokio::select! {
+                biased;
+                outcomes = &mut outcomes => outcomes,
+                () = tokio::time::sleep(SHOWN_AFTER) => {
+                    record.show();
+                    outcomes.await
+                }
             }
-            Ok(_turn) => {
-                let ran = AssertUnwindSafe(self.runner.run(&job, by, &end)).catch_unwind().await;
-                ran.unwrap_or_else(|_| {
-                    error!(jid = %job.jid, "the minion failed on this job");
-                    self.refused(&job, FAILED)
-                })
-            }
-            Err(why) => self.refused(&job, why),
         };
         if !job.ret.is_empty() {
             // Whether a returner is a module of this host is known when the module is.
@@ -261,6 +261,29 @@ impl Jobs {
             Delivery::Own(reply, on_end) => {
                 self.reply((reply, on_end), rules.master, (&job, draft), outcomes, record);
             }
+        }
+    }
+
+    /// Waits for the job's turn and runs it.
+    async fn outcomes(&self, job: &JobLoad, by: (Option<&str>, bool), blackout: bool, end: &End) -> Outcomes {
+        let turn = tokio::select! {
+            biased;
+            () = end.clone().ordered() => Err(KILLED_BEFORE),
+            turn = self.admission.turn(job, self.is_short(job)) => turn.map_err(|_closed| ENDED_BEFORE),
+        };
+        match turn {
+            // After a fault of the minion itself, the master still gets a return.
+            Ok(_turn) if blackout && blackout::refuses(job, &self.pillar.now(), &self.grains.now()) => {
+                blackout::refused(job, self.opts.jobs.multifunc_ordered)
+            }
+            Ok(_turn) => {
+                let ran = AssertUnwindSafe(self.runner.run(job, by, end)).catch_unwind().await;
+                ran.unwrap_or_else(|_| {
+                    error!(jid = %job.jid, "the minion failed on this job");
+                    self.refused(job, FAILED)
+                })
+            }
+            Err(why) => self.refused(job, why),
         }
     }
 
@@ -473,6 +496,11 @@ impl Jobs {
     /// Takes up the returns that an earlier process left for returners of this host.
     pub(crate) fn resume_returners(&self) {
         self.returners.resume();
+    }
+
+    /// Makes the timers of jobs cheap. Never ends.
+    pub(crate) async fn beat(&self) {
+        self.beat.run().await;
     }
 
     /// Jobs that run or wait.

@@ -1,9 +1,10 @@
 //! `cachedir/proc/<jid>`: one file a running job, the publication's load and the pid (PROTOCOL §9.3).
 //!
 //! The minion and `salt-call` see each other's jobs through it, and a minion that starts again sees which jobs its
-//! predecessor did not finish.
+//! predecessor did not finish. Most jobs are over before anybody looks: the daemon first writes each job into a slot of
+//! `proc.spare/slots`, and makes the file when the job has run for some time ([`ProcRecord::show`]).
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,6 +16,7 @@ use brine_protocol::value::{Value, ValueExt};
 use tokio::sync::watch;
 use tracing::warn;
 
+use crate::slots::{self, Slot, Slots};
 use crate::spare_files::SpareFiles;
 
 /// Upper bound on the records that are read; no minion may have so many jobs at once.
@@ -30,7 +32,10 @@ const MASTER: &str = "master_fingerprint";
 pub struct ProcDir {
     dir: PathBuf,
     files: Arc<SpareFiles>,
+    /// Only the daemon has slots.
+    slots: Option<Arc<Slots>>,
     here: Arc<Here>,
+    pid: u32,
 }
 
 /// Receives the order to end one job.
@@ -71,18 +76,43 @@ pub(crate) struct Left {
     pub(crate) record: ProcRecord,
 }
 
-/// One job that runs; its file, if it has one, is removed on drop.
+/// One job that runs; its file or slot, if it has one, is removed on drop.
 #[derive(Debug)]
 pub(crate) struct ProcRecord {
     jid: Jid,
     /// The file and its size.
     file: Option<(PathBuf, usize)>,
+    slot: Option<InSlot>,
     files: Arc<SpareFiles>,
     /// None for a job of another process.
     here: Option<Arc<Here>>,
 }
 
+/// A record in a slot, and the file that it gets when its job takes long.
+#[derive(Debug)]
+struct InSlot {
+    slot: Slot,
+    slots: Arc<Slots>,
+    path: PathBuf,
+}
+
 impl ProcRecord {
+    /// Makes the file of a job that has had a slot until now.
+    pub(crate) fn show(&mut self) {
+        let Some(InSlot { slot, slots, path }) = self.slot.take() else { return };
+        let content = slots.read(&slot).unwrap_or_default();
+        match self.files.create(&path, &content) {
+            Ok(()) => {
+                self.file = Some((path, content.len()));
+                slots.clear(slot);
+            }
+            Err(e) => {
+                warn!(jid = %self.jid, "cannot record the job in {}: {e}", path.display());
+                self.slot = Some(InSlot { slot, slots, path });
+            }
+        }
+    }
+
     /// Leaves the file for the next start.
     pub(crate) fn leave(mut self) {
         self.file = None;
@@ -97,33 +127,55 @@ impl Drop for ProcRecord {
         if let Some((path, size)) = &self.file {
             let _ = self.files.remove(path, *size);
         }
+        if let Some(InSlot { slot, slots, .. }) = self.slot.take() {
+            slots.clear(slot);
+        }
     }
 }
 
 impl ProcDir {
-    /// Opens the folder and makes it if it is missing.
+    /// Opens the folder and makes it if it is missing. Only the daemon has slots for its jobs; those that an earlier daemon left in them
+    /// get their files.
     ///
     /// # Errors
     /// When the folder cannot be made, read or made private.
-    pub fn open(dir: &Path) -> io::Result<Arc<Self>> {
+    pub fn open(dir: &Path, daemon: bool) -> io::Result<Arc<Self>> {
         crate::spare_files::private_dir(dir)?;
         let files = Arc::new(SpareFiles::open(dir)?);
-        Ok(Arc::new(Self { dir: dir.to_owned(), files, here: Arc::default() }))
+        let slots = if daemon { Self::open_slots(dir, &files) } else { None };
+        Ok(Arc::new(Self { dir: dir.to_owned(), files, slots, here: Arc::default(), pid: std::process::id() }))
+    }
+
+    fn open_slots(dir: &Path, files: &SpareFiles) -> Option<Arc<Slots>> {
+        let opened = Slots::open(&files.slots());
+        let (slots, left) = opened.inspect_err(|e| warn!("jobs get files at once: {e}")).ok()?;
+        for (slot, record) in left {
+            // A record that gets no file keeps its slot for the next start.
+            match record.name.parse::<Jid>().map(|jid| files.create(&dir.join(jid.as_str()), &record.content)) {
+                Ok(Ok(())) | Err(_) => slots.clear(slot),
+                Ok(Err(e)) => warn!(jid = record.name, "a job that an earlier run left cannot be read: {e}"),
+            }
+        }
+        Some(Arc::new(slots))
     }
 
     /// Records a job that starts now, with `load` also in a file. A file that cannot be written does not keep the job from running.
     pub(crate) fn record(&self, jid: &Jid, load: Option<&Value>, master: Option<&str>) -> (ProcRecord, End) {
         let (sender, ordered) = watch::channel(false);
         self.here.jobs().insert(jid.clone(), sender);
-        let file = load.map(|load| self.write(jid, load, master));
         let (files, here) = (Arc::clone(&self.files), Some(Arc::clone(&self.here)));
-        (ProcRecord { jid: jid.clone(), file, files, here }, End(ordered))
+        let mut record = ProcRecord { jid: jid.clone(), file: None, slot: None, files, here };
+        if let Some(load) = load {
+            self.write(&mut record, load, master);
+        }
+        (record, End(ordered))
     }
 
-    fn write(&self, jid: &Jid, load: &Value, master: Option<&str>) -> (PathBuf, usize) {
+    fn write(&self, record: &mut ProcRecord, load: &Value, master: Option<&str>) {
+        let jid = &record.jid;
         let path = self.dir.join(jid.as_str());
         let mut content = load.clone();
-        content.insert(PID, std::process::id());
+        content.insert(PID, self.pid);
         if let Some(master) = master {
             content.insert(MASTER, master);
         }
@@ -137,10 +189,16 @@ impl ProcDir {
             content.insert("arg", Value::Array(arg));
             bytes = msgpack::encode_network(&content);
         }
+        if let Some((slot, slots)) =
+            self.slots.as_ref().and_then(|slots| Some((slots.put(jid.as_str(), &bytes)?, slots)))
+        {
+            record.slot = Some(InSlot { slot, slots: Arc::clone(slots), path });
+            return;
+        }
         if let Err(e) = self.files.create(&path, &bytes) {
             warn!(%jid, "cannot record the job in {}: {e}", path.display());
         }
-        (path, bytes.len())
+        record.file = Some((path, bytes.len()));
     }
 
     /// Orders a job of this process to end, whether it runs or waits. Returns false if there is no such job.
@@ -156,12 +214,25 @@ impl ProcDir {
 
     /// The jobs that run, each its load with `pid`; `except` is left out.
     pub fn running(&self, except: &str) -> Vec<Value> {
-        self.jids().into_iter().filter(|jid| jid.as_str() != except).filter_map(|jid| self.read_running(&jid)).collect()
+        // First the slots: a job that gets its file meanwhile is then in both.
+        let mut all: BTreeMap<Jid, Value> = self.in_slots().collect();
+        all.extend(self.jids().into_iter().filter_map(|jid| Some((jid.clone(), self.read(&jid)?))));
+        let others = all.into_iter().filter(|(jid, _)| jid.as_str() != except);
+        others.filter_map(|(_, load)| self.if_running(load)).collect()
     }
 
     /// One job that runs.
     pub fn find(&self, jid: &Jid) -> Option<Value> {
-        self.read_running(jid)
+        let in_slot = || self.in_slots().find(|(one, _)| one == jid).map(|(_, load)| load);
+        // Between the two looks it may have got its file.
+        let load = self.read(jid).or_else(in_slot).or_else(|| self.read(jid))?;
+        self.if_running(load)
+    }
+
+    /// The jobs of the daemon that have no files yet.
+    fn in_slots(&self) -> impl Iterator<Item = (Jid, Value)> {
+        let records = slots::read_records(&self.files.slots()).into_iter();
+        records.filter_map(|record| Some((record.name.parse().ok()?, decode(&record.content)?)))
     }
 
     /// Takes the records that an earlier run of the minion left, with their loads; dropping a record removes its file. Records of
@@ -173,11 +244,11 @@ impl ProcDir {
             let load = self.read(&jid);
             let pid = load.as_ref().and_then(|l| l.get_u64(PID));
             // In a container, this process may have the same pid as the earlier run.
-            if pid.is_some_and(|pid| pid != u64::from(std::process::id()) && is_salt(pid)) {
+            if pid.is_some_and(|pid| pid != u64::from(self.pid) && is_salt(pid)) {
                 continue;
             }
-            let record =
-                ProcRecord { jid: jid.clone(), file: Some((path, 0)), files: Arc::clone(&self.files), here: None };
+            let (file, files) = (Some((path, 0)), Arc::clone(&self.files));
+            let record = ProcRecord { jid: jid.clone(), file, slot: None, files, here: None };
             // After a power failure, the file may have the content of another job.
             if let Some(mut load) = load.filter(|load| load.get_text("jid").is_none_or(|own| own == jid.as_str()))
                 && load.get_text("tgt") != Some(SALT_CALL)
@@ -198,17 +269,19 @@ impl ProcDir {
         jids
     }
 
-    fn read_running(&self, jid: &Jid) -> Option<Value> {
-        let mut load = self.read(jid)?;
+    fn if_running(&self, mut load: Value) -> Option<Value> {
         let _ = load.remove(MASTER);
         let pid = load.get_u64(PID)?;
-        (pid == u64::from(std::process::id()) || is_salt(pid)).then_some(load)
+        (pid == u64::from(self.pid) || is_salt(pid)).then_some(load)
     }
 
     fn read(&self, jid: &Jid) -> Option<Value> {
-        let bytes = brine_files::read_own(&self.dir.join(jid.as_str()), MAX_RECORD_BYTES).ok()?;
-        msgpack::decode(&bytes, &msgpack::Limits::DISK).ok().filter(|load| load.entries().is_some())
+        decode(&brine_files::read_own(&self.dir.join(jid.as_str()), MAX_RECORD_BYTES).ok()?)
     }
+}
+
+fn decode(record: &[u8]) -> Option<Value> {
+    msgpack::decode(record, &msgpack::Limits::DISK).ok().filter(|load| load.entries().is_some())
 }
 
 /// The `tgt` of calls on this host, as in Salt.
@@ -234,7 +307,7 @@ mod tests {
     #[test]
     fn a_record_lives_as_long_as_its_job() {
         let (_folder, dir) = folder();
-        let procs = ProcDir::open(&dir).unwrap();
+        let procs = ProcDir::open(&dir, false).unwrap();
         let (one, two) = (Jid::now(), Jid::now());
         let load = map([("fun", "test.ping")]);
         let (record, _) = procs.record(&one, Some(&load), None);
@@ -247,10 +320,53 @@ mod tests {
         assert!(procs.find(&one).is_none());
     }
 
+    /// As `salt-call` and Salt's own tools see it.
+    #[test]
+    fn a_job_of_the_daemon_gets_its_file_when_it_takes_long() {
+        let (_folder, dir) = folder();
+        let (daemon, other) = (ProcDir::open(&dir, true).unwrap(), ProcDir::open(&dir, false).unwrap());
+        let (short, long) = (Jid::now(), Jid::now());
+        let load = map([("fun", "test.ping")]);
+        let (record, _) = daemon.record(&short, Some(&load), None);
+        let (mut shown, _) = daemon.record(&long, Some(&load), Some("aa"));
+        shown.show();
+        let files = || fs::read_dir(&dir).unwrap().count();
+        assert_eq!(files(), 1);
+        for procs in [&daemon, &other] {
+            assert_eq!(procs.find(&short), procs.find(&long));
+            assert_eq!(procs.find(&long).unwrap().get_text("fun"), Some("test.ping"));
+            assert_eq!(procs.running("").len(), 2);
+            assert_eq!(procs.running(short.as_str()).len(), 1);
+        }
+        drop((record, shown));
+        assert_eq!((files(), daemon.running("").len()), (0, 0));
+    }
+
+    #[test]
+    fn a_job_in_a_slot_outlives_its_process() {
+        let (_folder, dir) = folder();
+        let daemon = ProcDir::open(&dir, true).unwrap();
+        let (jid, ended) = (Jid::now(), Jid::now());
+        let load = map([("fun", Value::from("test.sleep")), ("jid", Value::from(&jid))]);
+        std::mem::forget(daemon.record(&jid, Some(&load), Some("aa:bb")));
+        drop(daemon.record(&ended, Some(&load), None));
+        // Its file is closed when it ends.
+        let strange = daemon.slots.as_ref().unwrap().put("../x", b"\x80").unwrap();
+        std::mem::forget(strange);
+        let copy = dir.with_file_name("copy");
+        fs::create_dir_all(copy.with_file_name("copy.spare")).unwrap();
+        fs::copy(daemon.files.slots(), copy.with_file_name("copy.spare/slots")).unwrap();
+        let procs = ProcDir::open(&copy, true).unwrap();
+        let left = procs.take_left();
+        assert_eq!((left.len(), &left[0].jid, left[0].master.as_deref()), (1, &jid, Some("aa:bb")));
+        drop(left);
+        assert!(procs.take_left().is_empty() && !copy.join("../x").exists());
+    }
+
     #[test]
     fn a_job_is_told_to_end_while_it_is_there() {
         let (_folder, dir) = folder();
-        let procs = ProcDir::open(&dir).unwrap();
+        let procs = ProcDir::open(&dir, false).unwrap();
         let (jid, other) = (Jid::now(), Jid::now());
         let (record, end) = procs.record(&jid, Some(&map([("fun", "a.b")])), None);
         let (_unrecorded, others) = procs.record(&other, None, None);
@@ -269,7 +385,7 @@ mod tests {
     #[test]
     fn a_job_with_large_arguments_is_recorded_without_them() {
         let (_folder, dir) = folder();
-        let procs = ProcDir::open(&dir).unwrap();
+        let procs = ProcDir::open(&dir, false).unwrap();
         let large = Value::from("x".repeat(5 << 20));
         for (fun, arg, kept) in [
             (Value::from("test.echo"), list([large.clone()]), list::<Value>([])),
@@ -295,7 +411,7 @@ mod tests {
     #[test]
     fn what_a_dead_minion_left_is_taken_once_and_strange_files_do_no_harm() {
         let (_folder, dir) = folder();
-        let procs = ProcDir::open(&dir).unwrap();
+        let procs = ProcDir::open(&dir, false).unwrap();
         let jid = Jid::now();
         let write = |name: &str, load: &Value| fs::write(dir.join(name), msgpack::encode_network(load)).unwrap();
         write(jid.as_str(), &map([("fun", Value::from("test.sleep")), ("pid", Value::from(u32::MAX))]));

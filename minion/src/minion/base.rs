@@ -66,7 +66,7 @@ impl Base {
         let mut making = JoinSet::new();
         making.spawn(make_sandbox(coming, slots + CONTROL_SLOTS));
         let proc_dir = opts.cachedir.join("proc");
-        let procs = ProcDir::open(&proc_dir).map_err(folder(proc_dir))?;
+        let procs = ProcDir::open(&proc_dir, lasting).map_err(folder(proc_dir))?;
         let runs_dir = opts.cachedir.join("states");
         let remembered = Remembered::new(&opts.cachedir);
         let runs = Runs::open(&runs_dir, remembered).map_err(folder(runs_dir))?;

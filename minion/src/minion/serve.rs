@@ -101,6 +101,8 @@ impl Minion {
         if let Some(interval) = self.base.opts.events.ping {
             tasks.spawn(ping(Arc::clone(&self.base.events), Arc::clone(&self.channel), interval));
         }
+        let jobs = Arc::clone(&self.base.jobs);
+        tasks.spawn(async move { jobs.beat().await });
         let refresh = Arc::clone(&self.base.refresh);
         tasks.spawn(async move { refresh.tell_changes().await });
         let refresh = Arc::clone(&self.base.refresh);

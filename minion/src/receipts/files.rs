@@ -73,6 +73,8 @@ pub(super) struct Files {
     key: Digest,
     max_bytes: u64,
     lock: Lock,
+    /// This process has the lock.
+    locked: bool,
     /// The numbers of the files, in order.
     numbers: Vec<u64>,
     /// The last file.
@@ -96,7 +98,8 @@ impl Files {
         crate::spare_files::private_dir(dir)?;
         let lock = Lock::wait(dir)?;
         let key = Digest([0; 32]);
-        Ok(Self { dir: dir.to_owned(), key, max_bytes, lock, numbers: Vec::new(), last: None, full: false })
+        let (numbers, last) = (Vec::new(), None);
+        Ok(Self { dir: dir.to_owned(), key, max_bytes, lock, locked: true, numbers, last, full: false })
     }
 
     /// Reads the ends of the chains of this key.
@@ -107,14 +110,19 @@ impl Files {
         Ok(heads)
     }
 
-    pub(super) fn unlock(&self) {
-        self.lock.leave();
+    pub(super) fn unlock(&mut self) {
+        if std::mem::take(&mut self.locked) {
+            self.lock.leave();
+        }
     }
 
-    /// Locks the folder, takes over what others wrote, and makes sure that one more entry has room.
+    /// Locks the folder, unless it is locked still, takes over what others wrote, and makes sure that one more entry has room.
     pub(super) fn enter(&mut self, heads: &mut Heads) -> io::Result<()> {
-        self.lock.enter()?;
-        self.catch_up(heads)?;
+        if !self.locked {
+            self.lock.enter()?;
+            self.locked = true;
+            self.catch_up(heads).inspect_err(|_| self.unlock())?;
+        }
         self.reserve(heads)
     }
 

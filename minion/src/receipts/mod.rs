@@ -7,6 +7,7 @@
 //! A return with a receipt is written in this order, under one lock of the folder: room for the receipt is reserved on the disk; the receipt gets its
 //! number; the return goes into the spool with it; the receipt is appended to the file. So a minion that is killed leaves either both, or
 //! a return in the spool whose receipt the next start takes up ([`Receipts::take_up`]), or neither, and then no number was given away.
+//! The daemon keeps the lock for some milliseconds, for the returns that follow ([`Writing::commit_for_now`]).
 
 mod draft;
 mod files;
@@ -149,7 +150,7 @@ impl Receipts {
     pub(crate) fn begin(&self) -> Writing<'_> {
         let mut state = self.state();
         let room = state.enter();
-        Writing { of: self, state, room, made: None }
+        Writing { of: self, state, room, made: None, stays_locked: false }
     }
 
     /// Makes and keeps the receipt of a job whose return nobody gets.
@@ -177,10 +178,12 @@ impl Receipts {
         self.vouch.get()
     }
 
-    /// Syncs what was written, unless that was done just before. Blocks on the disk.
-    pub(crate) fn sync_now_and_then(&self) {
+    /// Lets other processes write, if the folder is locked still, and syncs what was written, unless that was done just before. Blocks on
+    /// the disk.
+    pub(crate) fn rest(&self) {
         let file = {
             let mut state = self.state();
+            state.files.unlock();
             if state.synced.elapsed() < SYNC_EVERY {
                 return;
             }
@@ -246,6 +249,7 @@ pub(crate) struct Writing<'a> {
     room: bool,
     /// The end of the chain after the receipt, and its entry in the file.
     made: Option<(Head, Vec<u8>)>,
+    stays_locked: bool,
 }
 
 impl Writing<'_> {
@@ -283,11 +287,19 @@ impl Writing<'_> {
             self.state.append(head, &entry);
         }
     }
+
+    /// As [`Writing::commit`]; the folder stays locked for the receipts that follow at once. [`Receipts::rest`] has to be called soon.
+    pub(crate) fn commit_for_now(mut self) {
+        self.stays_locked = true;
+        self.commit();
+    }
 }
 
 impl Drop for Writing<'_> {
     fn drop(&mut self) {
-        self.state.files.unlock();
+        if !self.stays_locked {
+            self.state.files.unlock();
+        }
     }
 }
 

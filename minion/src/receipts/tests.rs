@@ -187,6 +187,41 @@ fn two_programs_write_one_chain() {
     assert!(kept(&dir).len() > 600, "the two chains are in the same files");
 }
 
+/// Receipts that follow at once share one lock of the folder.
+#[test]
+fn another_program_writes_when_the_daemon_rests() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("receipts");
+    let (daemon, call) = (open(&dir, ROOM), open(&dir, ROOM));
+    let one = || {
+        let mut writing = daemon.begin();
+        writing.seal(&draft(), &mut load(), Series::Spooled);
+        writing.commit_for_now();
+    };
+    one();
+    let lock = std::fs::File::open(dir.join(".lock")).unwrap();
+    let is_free = || {
+        let free = lock.try_lock().is_ok();
+        lock.unlock().unwrap();
+        free
+    };
+    assert!(!is_free());
+    one();
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| make(&call));
+        std::thread::sleep(Duration::from_millis(50));
+        assert!(!other.is_finished());
+        daemon.rest();
+        other.join().unwrap();
+    });
+    assert!(is_free());
+    one();
+    daemon.rest();
+    assert!(is_free());
+    assert_eq!(numbers(&dir), [1, 2, 3, 4]);
+    assert_one_chain(&dir);
+}
+
 #[test]
 fn what_another_program_left_torn_is_cut_off() {
     let folder = tempfile::tempdir().unwrap();

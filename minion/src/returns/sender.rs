@@ -31,6 +31,8 @@ const SYNC_AFTER: Duration = Duration::from_millis(20);
 /// The least time between two looks at what is to be synced: so many jobs a second wake that thread seldom, and more of their returns
 /// are acknowledged first.
 const SYNC_REST: Duration = Duration::from_millis(10);
+/// A return that waits for so long gets its file in the spool: its master is away or slow, and the few slots are for those that answer.
+const FILE_AFTER: Duration = Duration::from_millis(500);
 /// The longest wait between two tries.
 const MAX_BACKOFF: Duration = Duration::from_secs(60);
 /// A refused return is sent again for as long as masters keep jobs by default (`keep_jobs_seconds`). After that, it could not
@@ -141,7 +143,8 @@ impl ReturnSender {
                 let mut writing = receipts.begin();
                 let put = self.spool.put(jid, master, &mut load, |load| writing.seal(draft, load, Series::Spooled));
                 match put.is_ok() {
-                    true => writing.commit(),
+                    // The thread that syncs returns, which is told of this one, unlocks the folder.
+                    true => writing.commit_for_now(),
                     // A return that is sent once has a receipt of another series, and one that is not sent has none.
                     false => writing.unseal(&mut load),
                 }
@@ -347,14 +350,23 @@ fn as_sent(mut load: Value) -> Value {
 fn start_syncing(spool: Arc<Spool>, receipts: Option<Arc<Receipts>>) -> mpsc::UnboundedSender<Unsynced> {
     let (sender, mut unsynced) = mpsc::unbounded_channel::<Unsynced>();
     tokio::task::spawn_blocking(move || {
-        let mut waiting = VecDeque::new();
-        while let Some(next) = waiting.pop_front().or_else(|| unsynced.blocking_recv()) {
-            std::thread::sleep(SYNC_AFTER.saturating_sub(next.age()).max(SYNC_REST));
+        // Returns to be synced, and those that were synced and have no file yet; each the oldest first.
+        let (mut waiting, mut in_slots) = (VecDeque::<Unsynced>::new(), VecDeque::<Unsynced>::new());
+        loop {
+            if waiting.is_empty() && in_slots.is_empty() {
+                let Some(next) = unsynced.blocking_recv() else { return };
+                waiting.push_back(next);
+            }
+            let age = waiting.front().map_or(Duration::ZERO, Unsynced::age);
+            std::thread::sleep(SYNC_AFTER.saturating_sub(age).max(SYNC_REST));
             waiting.extend(std::iter::from_fn(|| unsynced.try_recv().ok()));
-            let due = waiting.partition_point(|more: &Unsynced| more.age() >= SYNC_AFTER);
-            spool.sync(std::iter::once(next).chain(waiting.drain(..due)));
+            let due = |queue: &VecDeque<Unsynced>, age| queue.partition_point(|one: &Unsynced| one.age() >= age);
+            let old = due(&in_slots, FILE_AFTER);
+            spool.make_files(in_slots.drain(..old));
+            let old = due(&waiting, SYNC_AFTER);
+            in_slots.extend(spool.sync(waiting.drain(..old)));
             if let Some(receipts) = &receipts {
-                receipts.sync_now_and_then();
+                receipts.rest();
             }
         }
     });

@@ -4,26 +4,29 @@
 //! master that asked (as `salt-key -f` prints it), and `load`, the load of the `_return` request. Earlier versions wrote the load
 //! alone; such a return goes to the master that the minion has.
 //!
-//! The file is written before anything else happens with the return, so that the end of this process loses nothing. Against the end
-//! of the whole machine it is synced ([`Spool::sync`]) unless the master has acknowledged the return by then and has it on its own
+//! The return is written before anything else happens with it, so that the end of this process loses nothing. A small one gets a slot of
+//! `cachedir/spool.spare/slots` ([`Slots`]): a master that answers acknowledges it some milliseconds later. A return that is still there
+//! then gets its file, and is synced against the end of the whole machine ([`Spool::sync`]); the master has an acknowledged one on its own
 //! disk. A file that a crash left torn does not decode whole and is dropped. The minion alone chooses the names of the files.
 //!
 //! **When it is full.** A job is only admitted while there is room for its return ([`Spool::has_room`]). A return that
 //! would still exceed the bound in bytes is kept as a short failed return that says how much was dropped: a job never
 //! vanishes without a trace, and the disk never fills.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use brine_protocol::ids::Jid;
 use brine_protocol::msgpack;
 use brine_protocol::value::{Value, ValueExt, map};
-use tracing::warn;
+use tracing::{error, warn};
 
 use crate::config::SpoolLimits;
+use crate::slots::{Slot, Slots};
 use crate::spare_files::SpareFiles;
 
 const TEMPORARY: &str = ".tmp";
@@ -83,6 +86,8 @@ impl SpooledReturn {
 pub struct Spool {
     dir: PathBuf,
     files: SpareFiles,
+    /// None if they cannot be used: then each return gets its file at once.
+    slots: Option<Slots>,
     limits: SpoolLimits,
     held: Mutex<Held>,
 }
@@ -92,8 +97,10 @@ struct Held {
     next: u64,
     count: usize,
     bytes: u64,
-    /// Names of the files that were written and neither synced nor removed.
+    /// Names of the returns that were written and neither synced nor removed.
     unsynced: HashSet<String>,
+    /// The slots of returns that have no file.
+    slots: HashMap<String, Slot>,
 }
 
 impl Spool {
@@ -105,6 +112,7 @@ impl Spool {
         let fail = |what| move |source| SpoolError { path: dir.to_owned(), what, source };
         crate::spare_files::private_dir(dir).map_err(fail("made private"))?;
         let files = SpareFiles::open(dir).map_err(fail("made private"))?;
+        let slots = open_slots(dir, &files);
         let mut entries = Vec::new();
         for item in fs::read_dir(dir).map_err(fail("read"))? {
             let item = item.map_err(fail("read"))?;
@@ -119,7 +127,7 @@ impl Spool {
         entries.sort();
         let next = entries.last().and_then(|e| sequence(&e.name)).map_or(0, |n| n + 1);
         let held = Held { next, count: entries.len(), bytes: entries.iter().map(|e| e.size).sum(), ..Held::default() };
-        Ok((Self { dir: dir.to_owned(), files, limits, held: Mutex::new(held) }, entries))
+        Ok((Self { dir: dir.to_owned(), files, slots, limits, held: Mutex::new(held) }, entries))
     }
 
     /// Whether one more job may be admitted beside `running` ones that will each need a place.
@@ -162,10 +170,13 @@ impl Spool {
             name
         };
         let entry = SpooledReturn { name, size: bytes.len() as u64, master };
-        self.files.create(&self.dir.join(&entry.name), &bytes).map_err(|source| {
-            self.forget(&entry);
-            SpoolError { path: self.dir.clone(), what: "written to", source }
-        })?;
+        match self.slots.as_ref().and_then(|slots| slots.put(&entry.name, &bytes)) {
+            Some(slot) => drop(self.held().slots.insert(entry.name.clone(), slot)),
+            None => self.files.create(&self.dir.join(&entry.name), &bytes).map_err(|source| {
+                self.forget(&entry);
+                SpoolError { path: self.dir.clone(), what: "written to", source }
+            })?,
+        }
         let unsynced = Unsynced { name: entry.name.clone(), since: Instant::now() };
         Ok((entry, unsynced))
     }
@@ -173,7 +184,11 @@ impl Spool {
     /// Reads the load of a return; none if the file is gone or broken, and then the return is forgotten.
     pub fn read(&self, entry: &SpooledReturn) -> Option<Value> {
         let path = self.dir.join(&entry.name);
-        let load = read(&path).map(|(_, load)| load);
+        let in_slot = {
+            let held = self.held();
+            self.slots.as_ref().zip(held.slots.get(&entry.name)).and_then(|(slots, slot)| slots.read(slot))
+        };
+        let load = in_slot.map_or_else(|| read(&path), |bytes| decode(&bytes)).map(|(_, load)| load);
         if load.is_none() {
             warn!(file = %path.display(), "a return in the spool cannot be read; it is removed");
             self.remove(entry);
@@ -183,6 +198,11 @@ impl Spool {
 
     /// Removes a return that was acknowledged or given up.
     pub fn remove(&self, entry: &SpooledReturn) {
+        let slot = self.held().slots.remove(&entry.name);
+        if let Some((slots, slot)) = self.slots.as_ref().zip(slot) {
+            self.forget(entry);
+            return slots.clear(slot);
+        }
         let size = usize::try_from(entry.size).unwrap_or(usize::MAX);
         match self.files.remove(&self.dir.join(&entry.name), size) {
             Ok(()) => self.forget(entry),
@@ -191,23 +211,68 @@ impl Spool {
         }
     }
 
-    /// Syncs these returns, except those that are gone from the spool by now. Blocks on the disk.
-    pub fn sync(&self, written: impl IntoIterator<Item = Unsynced>) {
-        let mut any = false;
-        for Unsynced { name, .. } in written {
-            if !self.held().unsynced.remove(&name) {
-                continue;
+    /// Syncs these returns, except those that are gone from the spool by now. Blocks on the disk. Returns those that have no file yet.
+    pub fn sync(&self, written: impl IntoIterator<Item = Unsynced>) -> Vec<Unsynced> {
+        let (mut in_slots, mut any) = (Vec::new(), false);
+        for unsynced in written {
+            {
+                let mut held = self.held();
+                if !held.unsynced.remove(&unsynced.name) {
+                    continue;
+                }
+                if held.slots.contains_key(&unsynced.name) {
+                    in_slots.push(unsynced);
+                    continue;
+                }
             }
-            // The file is opened again, so that returns that wait for a slow disk hold no descriptors.
-            match brine_files::open_own(&self.dir.join(&name)).and_then(|file| file.sync_data()) {
-                Ok(()) => any = true,
-                // The master acknowledged the return just now.
-                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-                Err(e) => warn!("{name} in the spool is not synced: {e}"),
+            any |= self.sync_file(&unsynced.name);
+        }
+        // One sync for all of them.
+        if let Some(slots) = self.slots.as_ref().filter(|_| !in_slots.is_empty())
+            && let Err(e) = slots.sync()
+        {
+            warn!("{} returns in the spool are not synced: {e}", in_slots.len());
+        }
+        self.sync_folder(any);
+        in_slots
+    }
+
+    /// Makes the files of these returns, which have slots unless they are gone by now, and syncs them. Blocks on the disk.
+    pub fn make_files(&self, in_slots: impl IntoIterator<Item = Unsynced>) {
+        let mut any = false;
+        for Unsynced { name, .. } in in_slots {
+            let mut held = self.held();
+            let Some((slots, slot)) = self.slots.as_ref().zip(held.slots.get(&name)) else { continue };
+            let content = slots.read(slot).ok_or_else(|| io::ErrorKind::InvalidData.into());
+            match content.and_then(|content| self.files.create(&self.dir.join(&name), &content)) {
+                Ok(()) => {
+                    // From here on it is in its file alone. Until that is synced, the slot keeps what it has on the disk.
+                    let slot = held.slots.remove(&name);
+                    drop(held);
+                    any |= self.sync_file(&name);
+                    slot.into_iter().for_each(|slot| slots.clear(slot));
+                }
+                // It keeps its slot until the master takes it, or the next start.
+                Err(e) => warn!("{name} in the spool gets no file: {e}"),
             }
         }
+        self.sync_folder(any);
+    }
+
+    fn sync_file(&self, name: &str) -> bool {
+        // The file is opened again, so that returns that wait for a slow disk hold no descriptors.
+        match brine_files::open_own(&self.dir.join(name)).and_then(|file| file.sync_data()) {
+            Ok(()) => return true,
+            // The master acknowledged the return just now.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(e) => warn!("{name} in the spool is not synced: {e}"),
+        }
+        false
+    }
+
+    fn sync_folder(&self, changed: bool) {
         // Renaming gave the files their names, so the folder is synced too.
-        if any && let Err(e) = File::open(&self.dir).and_then(|dir| dir.sync_all()) {
+        if changed && let Err(e) = File::open(&self.dir).and_then(|dir| dir.sync_all()) {
             warn!("the folder of the spool is not synced: {e}");
         }
     }
@@ -229,6 +294,28 @@ impl Spool {
         // No panic is possible while the lock is held.
         self.held.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
+}
+
+/// Opens the slots, and makes the files of the returns that an earlier run left in them.
+fn open_slots(dir: &Path, files: &SpareFiles) -> Option<Slots> {
+    let opened = Slots::open(&files.slots());
+    let (slots, left) = opened.inspect_err(|e| warn!("returns get files at once: {e}")).ok()?;
+    for (slot, record) in left {
+        // The name becomes a path.
+        let named = sequence(&record.name).is_some()
+            && record.name.split_once('-').is_some_and(|(_, jid)| jid.parse::<Jid>().is_ok());
+        match named.then(|| files.create(&dir.join(&record.name), &record.content)) {
+            None => warn!("a slot of the spool holds no return"),
+            // It keeps its slot for the next start.
+            Some(Err(e)) => {
+                error!("{}, a return that an earlier run left, waits for the next start: {e}", record.name);
+                continue;
+            }
+            Some(Ok(())) => {}
+        }
+        slots.clear(slot);
+    }
+    Some(slots)
 }
 
 /// Judges a file found at start: returns its name and its master if it is a whole return. Earlier versions wrote under a temporary
@@ -263,7 +350,12 @@ fn encode(master: Option<&str>, load: &mut Value) -> Vec<u8> {
 
 /// Reads the master and the load of a file.
 fn read(path: &Path) -> Option<(Option<Arc<str>>, Value)> {
-    let mut file = msgpack::decode(&brine_files::read_own(path, OWN.max_bytes as u64).ok()?, &OWN).ok()?;
+    decode(&brine_files::read_own(path, OWN.max_bytes as u64).ok()?)
+}
+
+/// The master and the load of a return that was written.
+fn decode(written: &[u8]) -> Option<(Option<Arc<str>>, Value)> {
+    let mut file = msgpack::decode(written, &OWN).ok()?;
     let (master, load) = match file.remove(LOAD) {
         Some(load) => (Some(file.get_text(MASTER)?.into()), load),
         None => (None, file),
@@ -360,8 +452,53 @@ mod tests {
         let path = dir.join("spool");
         let (spool, _) = Spool::open(&path, ROOM).unwrap();
         let (entry, _) = spool.put(JID, None, &mut load("x"), |_| ()).unwrap();
+        let slots = dir.join("spool.spare/slots");
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
-        assert_eq!(fs::metadata(path.join(&entry.name)).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::metadata(slots).unwrap().permissions().mode() & 0o777, 0o600);
+        let (large, _) = spool.put(JID, None, &mut load(&"x".repeat(5000)), |_| ()).unwrap();
+        assert_eq!(fs::metadata(path.join(&large.name)).unwrap().permissions().mode() & 0o777, 0o600);
+        assert!(!path.join(&entry.name).exists());
+    }
+
+    /// Of a return that the master does not acknowledge, and of those that an earlier process left.
+    #[test]
+    fn a_return_in_a_slot_gets_its_file() {
+        let (_folder, dir) = folder();
+        let (spool, _) = Spool::open(&dir, ROOM).unwrap();
+        let put = |text: &str| spool.put(JID, Some("aa".into()), &mut load(text), |_| ()).unwrap();
+        let (kept, unsynced) = put("kept");
+        let (gone, also_unsynced) = put("gone");
+        let path = dir.join(&kept.name);
+        let in_slots = spool.sync([unsynced, also_unsynced]);
+        assert_eq!((in_slots.len(), path.exists()), (2, false));
+        spool.remove(&gone);
+        spool.make_files(in_slots);
+        assert!(path.exists() && !dir.join(&gone.name).exists());
+        assert_eq!(spool.read(&kept), Some(load("kept")));
+        let (left, _) = put("left");
+        drop(spool);
+        let (spool, found) = Spool::open(&dir, ROOM).unwrap();
+        assert_eq!(found, [kept, left.clone()]);
+        assert!(dir.join(&left.name).exists());
+        found.iter().for_each(|entry| spool.remove(entry));
+        drop(spool);
+        assert_eq!(Spool::open(&dir, ROOM).unwrap().1, []);
+    }
+
+    /// Its name becomes a path.
+    #[test]
+    fn a_slot_with_a_strange_name_makes_no_file() {
+        let (_folder, dir) = folder();
+        drop(Spool::open(&dir, ROOM).unwrap());
+        let (slots, _) = Slots::open(&SpareFiles::open(&dir).unwrap().slots()).unwrap();
+        let content = msgpack::encode_network(&load("x"));
+        for name in ["../x", "notes", &format!("{:020}-../../x", 1), &format!("{:020}-", 1)] {
+            slots.put(name, &content).unwrap();
+        }
+        drop(slots);
+        assert_eq!(Spool::open(&dir, ROOM).unwrap().1, []);
+        assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
+        assert!(!dir.join("../x").exists());
     }
 
     #[test]
@@ -386,7 +523,8 @@ mod tests {
     fn a_broken_file_is_removed_when_it_is_read() {
         let (_folder, dir) = folder();
         let (spool, _) = Spool::open(&dir, ROOM).unwrap();
-        let (entry, _) = spool.put(JID, None, &mut load("x"), |_| ()).unwrap();
+        let (entry, unsynced) = spool.put(JID, None, &mut load("x"), |_| ()).unwrap();
+        spool.make_files([unsynced]);
         fs::write(dir.join(&entry.name), b"\xc1garbage").unwrap();
         assert!(spool.read(&entry).is_none());
         assert_eq!(spool.held_now(), (0, 0));

@@ -52,10 +52,12 @@ async fn a_return_that_the_spool_cannot_take_is_sent_once() {
     let key = PublicKey::from_pem(&std::fs::read_to_string(dir.path().join("pki/minion.pub")).unwrap()).unwrap();
     let fingerprint = key.fingerprint().parse().unwrap();
     std::fs::remove_dir_all(&spool).unwrap();
+    // Too large for a slot.
+    let large = "x".repeat(5000);
     for series in [Series::Direct, Series::Spooled] {
-        let jid = master.publish("test.echo", vec![Value::from("text")]);
+        let jid = master.publish("test.echo", vec![Value::from(large.as_str())]);
         let load = master.expect_return(&jid).await;
-        assert_eq!(load.get_text("return"), Some("text"));
+        assert_eq!(load.get_text("return"), Some(large.as_str()));
         let receipt = Vouched::from_text(load.get_text("receipt").unwrap(), fingerprint).unwrap().receipt;
         assert_eq!((receipt.receipt().series, receipt.receipt().number), (series, 1));
         let _ = std::fs::create_dir(&spool);

@@ -129,8 +129,7 @@ fn a_killed_minion_leaves_no_gap_and_no_fork() {
         wait_for("the start of the minion", || (events.count("salt/minion/m1/start") > starts).then_some(()));
     }
     wait_for("all returns", || {
-        let empty = std::fs::read_dir(minion.path("cache/spool")).ok()?.count() == 0;
-        empty.then_some(())
+        (minion.spooled() == 0).then_some(())
     });
     let verified = verify(&master);
     assert_eq!(verified["odd"], json!([]), "{verified}");

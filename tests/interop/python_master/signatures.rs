@@ -69,9 +69,10 @@ fn all_is_signed_and_what_is_not_is_refused() {
         events.wait_tag(&format!("salt/minion/{id}/start"));
         let jid = master.start_job(&[id, "test.ping"]);
         minion.running().wait_log("the master did not take the return; it will be sent again");
-        let spool = std::fs::read_dir(minion.path("cache/spool")).expect("the spool").flatten();
-        let kept: Vec<String> = spool.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-        assert!(kept.iter().any(|name| name.ends_with(&jid)), "{kept:?}");
+        wait_for("the return in the spool", || {
+            let mut spool = std::fs::read_dir(minion.path("cache/spool")).expect("the spool").flatten();
+            spool.any(|entry| entry.file_name().to_string_lossy().ends_with(&jid)).then_some(())
+        });
         assert_eq!(events.count(&format!("salt/job/{jid}/ret/{id}")), 0);
         minion.stop();
         master.command("salt-key", &["-y", "-d", id]).exits(0);
