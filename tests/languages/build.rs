@@ -44,7 +44,8 @@ pub(crate) fn built(path: &str, name: &str) -> Vec<u8> {
         let draft = folder().join(format!("{name}.wasm"));
         let rustc = if source(path).join("Cargo.toml").exists() { guest_rustc() } else { String::new() };
         let env: &[(&str, &str)] = if rustc.is_empty() { &[] } else { &[("RUSTC", rustc.as_str())] };
-        salt_module(&["build", source(path).to_str().unwrap(), "-o", draft.to_str().unwrap()], env).exits(0);
+        let said = salt_module(&["build", source(path).to_str().unwrap(), "-o", draft.to_str().unwrap()], env).exits(0);
+        assert!(!said.stderr.contains("slower than it could be"), "{said:?}");
         for entry in fs::read_dir(folder()).unwrap().flatten() {
             if entry.file_name().to_str().is_some_and(|other| other.starts_with(&format!("{name}-"))) {
                 fs::remove_file(entry.path()).unwrap();

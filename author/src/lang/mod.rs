@@ -28,6 +28,7 @@
 
 mod c;
 mod js;
+mod merge;
 mod python;
 mod rust;
 

@@ -184,11 +184,7 @@ impl Broker for MinionBroker {
     }
 
     fn host_call<'a>(&'a self, caller: &'a Caller, op: HostOp) -> BoxFuture<'a, Result<Value, HostError>> {
-        Box::pin(async move {
-            let job = &*caller.job;
-            trace!(jid = job.jid, function = job.function, "asks for {}", op.interface());
-            self.dispatch(caller, op).await
-        })
+        Box::pin(self.dispatch(caller, op))
     }
 
     fn log(&self, job: &JobContext, level: LogLevel, message: &str) {

@@ -158,6 +158,12 @@ pub trait Operation: Sized {
     fn shown(&self) -> Shown {
         Shown::All
     }
+
+    /// Whether its answer may be handed over with a call, before the module asks, if earlier calls asked for it. Only for a
+    /// pure look that is cheap, whose answer is small and has no secrets.
+    fn is_foreseeable(&self) -> bool {
+        false
+    }
 }
 
 /// The part of an answer that the module may see.

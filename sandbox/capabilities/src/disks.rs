@@ -48,4 +48,8 @@ impl Operation for DisksOp {
     fn planned(self, _: &Grants) -> Planned<Self> {
         Planned::Look(self)
     }
+
+    fn is_foreseeable(&self) -> bool {
+        true
+    }
 }

@@ -41,4 +41,8 @@ impl Operation for GrainsOp {
     fn planned(self, _: &Grants) -> Planned<Self> {
         Planned::Look(self)
     }
+
+    fn is_foreseeable(&self) -> bool {
+        true
+    }
 }

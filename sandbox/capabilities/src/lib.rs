@@ -171,6 +171,11 @@ macro_rules! declare {
                 match self { $($(Self::$op(op) => op.shown(),)+)+ }
             }
 
+            /// Whether its answer may be handed over with a call, before the module asks.
+            pub fn is_foreseeable(&self) -> bool {
+                match self { $($(Self::$op(op) => op.is_foreseeable(),)+)+ }
+            }
+
             /// Returns what becomes of the operation in plan mode, after [`check`] has allowed it.
             pub fn planned(self, granted: &Grants) -> Planned<Self> {
                 match self { $($(Self::$op(op) => op.planned(granted).map(Self::$op),)+)+ }

@@ -55,6 +55,7 @@ fn job(call: u64) -> Run {
         direct: DirectGrants::default(),
         would_write: Vec::new(),
         record: None,
+        foreseen: Vec::new(),
     }
 }
 

@@ -221,6 +221,7 @@ async fn in_instance(
         log_dropped,
         written,
         new_files,
+        foreseen: guest.foreseen.used(),
     };
     Ok((outcome, usage, Some(store)))
 }
@@ -517,6 +518,7 @@ mod tests {
             direct: brine_sandbox_wire::DirectGrants::default(),
             would_write: Vec::new(),
             record: None,
+            foreseen: Vec::new(),
         };
         let mut store = store(&host, &module.name, &mut run, line);
         let end = {

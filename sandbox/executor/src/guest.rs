@@ -8,6 +8,7 @@ use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
 use crate::failure::HostFailure;
 use crate::files::Files;
+use crate::foreseen::Foreseen;
 use crate::line::{Answer, Line, answered, wide};
 use crate::memory::Memory;
 use crate::network::{self, Network};
@@ -48,6 +49,8 @@ pub struct Guest {
     pub recorder: Option<Box<Recorder>>,
     /// Number of calls to the broker so far; one that does the work of several counts as several.
     pub host_calls: u64,
+    /// Answers that came with the call.
+    pub foreseen: Foreseen,
     /// Bytes of the broker's replies.
     pub host_bytes: u64,
     max_host_calls: u32,
@@ -65,6 +68,7 @@ impl Guest {
         let mut table = ResourceTable::new();
         table.set_max_capacity(MAX_RESOURCES);
         let memory = Memory::new(limits.memory, Arc::clone(&line));
+        let foreseen = Foreseen::new(std::mem::take(&mut run.foreseen), line.arrived());
         Self {
             line,
             context,
@@ -78,6 +82,7 @@ impl Guest {
             retcode: None,
             recorder: None,
             host_calls: 0,
+            foreseen,
             host_bytes: 0,
             max_host_calls: limits.host_calls,
             max_answer: limits.host_bytes,
@@ -92,8 +97,8 @@ impl Guest {
     /// caller decides about it.
     pub async fn ask(&mut self, what: &'static str, op: HostOp) -> Result<Result<Vec<u8>, String>, HostFailure> {
         let answer = match &self.recorder {
-            None => match self.begin(op)? {
-                Ok(answer) => answer.await.ok(),
+            None => match self.admit(&op)? {
+                Ok(()) => self.reply(op).await,
                 Err(error) => return Ok(Err(error)),
             },
             Some(_) => match Box::pin(self.ask_recorded(what, op)).await? {
@@ -104,6 +109,14 @@ impl Guest {
         let answer = answered(what, answer, self.max_answer)?;
         self.host_bytes += answer.as_ref().map_or(0, |value| wide(value.len()));
         Ok(answer)
+    }
+
+    /// Returns the broker's reply to an admitted request: the one that came with the call, or the one to the request.
+    async fn reply(&mut self, op: HostOp) -> Option<Result<ByteBuf, HostError>> {
+        match self.foreseen.take(&op) {
+            Some(answer) => Some(Ok(answer)),
+            None => self.line.ask(self.host_calls, op).await.ok(),
+        }
     }
 
     /// Asks the minion's broker and records its reply, or returns the reply from a recording.
@@ -121,7 +134,7 @@ impl Guest {
             let answer = recorder::answered(&told?);
             return Ok(Ok(Some(answer.map_err(|error| HostFailure::Failed { what, error })?)));
         }
-        let answer = self.line.ask(self.host_calls, op).await.ok();
+        let answer = self.reply(op).await;
         if let Some(answer) = &answer {
             self.keep(what, asked, recorder::told(answer));
         }
@@ -146,6 +159,7 @@ impl Guest {
     /// When the limit on host calls is used up. The inner error says that the request is too large.
     pub fn begin(&mut self, op: HostOp) -> Result<Result<Answer, String>, HostFailure> {
         let admitted = self.admit(&op)?;
+        self.foreseen.forget();
         Ok(admitted.map(|()| self.line.ask(self.host_calls, op)))
     }
 

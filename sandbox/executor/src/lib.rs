@@ -12,6 +12,7 @@
 //! - [`links`], [`host`]: the imports of a guest, one file for each interface
 //! - [`call`], [`guest`]: one call, from its message to its `Done`, and the data of its instance; [`line`]: its messages
 //!   to the minion
+//! - [`foreseen`]: answers that came with a call
 //! - [`activity`], [`memory`]: whether a call computes or waits; its share of the memory for all calls
 //! - [`params`]: parameters with static types
 //! - [`recorder`]: records the calls of the host, or answers them from a recording
@@ -33,6 +34,7 @@ pub mod call;
 pub mod directories;
 pub mod failure;
 pub mod files;
+pub mod foreseen;
 pub mod guest;
 pub mod host;
 pub mod line;

@@ -3,6 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use brine_sandbox_wire::{ByteBuf, FromExecutor, HostError, HostOp, LogLevel, Wanted};
 use tokio::sync::{Notify, oneshot};
@@ -37,6 +38,7 @@ struct Ledger {
 #[derive(Debug)]
 pub struct Line {
     call: u64,
+    arrived: Instant,
     /// Notified when `state` changes in a way that the call must handle.
     pub changed: Arc<Notify>,
     /// Whether the call computes or waits.
@@ -68,6 +70,7 @@ impl Line {
         let state = LineState { log_left: log, lines_left: lines, ..LineState::default() };
         Self {
             call,
+            arrived: Instant::now(),
             changed: Arc::default(),
             activity: Arc::default(),
             long: AtomicBool::new(false),
@@ -81,6 +84,12 @@ impl Line {
     pub fn within(self, lease: Option<u64>) -> Self {
         self.ledger().lease = lease;
         self
+    }
+
+    /// Returns when the call arrived.
+    #[must_use]
+    pub fn arrived(&self) -> Instant {
+        self.arrived
     }
 
     fn ledger(&self) -> MutexGuard<'_, Ledger> {

@@ -9,6 +9,7 @@ use futures_util::future::BoxFuture;
 
 use crate::kernel::admission::History;
 use crate::kernel::cache;
+use crate::kernel::foresight::Foresight;
 use crate::kernel::name::ModuleName;
 
 /// A module that executors can load and run.
@@ -26,6 +27,8 @@ pub(crate) struct Loadable {
     pub(crate) interfaces: Vec<String>,
     /// Statistics of its functions' past calls.
     pub(crate) history: Arc<History>,
+    /// What its calls asked first.
+    pub(crate) foresight: Arc<Foresight>,
     /// Whether an executor has loaded it. An executor that replaces another one loads such modules before its first job.
     pub(crate) was_loaded: AtomicBool,
 }
@@ -45,8 +48,8 @@ impl Loadable {
             text.extend_from_slice(interface.as_bytes());
         }
         let history = Arc::new(History::new(functions));
-        let was_loaded = AtomicBool::new(false);
-        Self { key: cache::sha256(&text), name, sha256, standard, interfaces, history, was_loaded }
+        let (foresight, was_loaded) = (Arc::default(), AtomicBool::new(false));
+        Self { key: cache::sha256(&text), name, sha256, standard, interfaces, history, foresight, was_loaded }
     }
 }
 

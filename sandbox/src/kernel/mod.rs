@@ -12,7 +12,7 @@
 //!   kill them
 //! - `process.rs`    one executor process; `link/` the conversation with it; `value.rs` MessagePack from it, checked
 //!   against bounds before it is built
-//! - `record.rs`   the recording of a call, part by part
+//! - `record.rs`   the recording of a call, part by part; `foresight.rs` answers that are handed over with a call
 //! - `compile.rs`    one run of the compiler in its cage; `cache.rs` compiled code by content; `lanes.rs` the queues
 //!   for fetching and compiling
 //! - `spawn.rs`      starts the two programs; `user.rs` selects their user; `directories.rs` checks their directories;
@@ -26,6 +26,7 @@ pub(crate) mod cgroup;
 pub(crate) mod compile;
 pub(crate) mod directories;
 pub(crate) mod executors;
+pub(crate) mod foresight;
 pub(crate) mod lanes;
 pub(crate) mod link;
 pub(crate) mod loadable;

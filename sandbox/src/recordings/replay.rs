@@ -156,6 +156,7 @@ impl Replayer {
             direct: DirectGrants::default(),
             would_write: Vec::new(),
             record: Some(Record::Replay { recording: ByteBuf::from(recording.to_bytes()) }),
+            foreseen: Vec::new(),
         };
         let time = Duration::from_millis(run.limits.wall_ms).saturating_add(GRACE);
         let sent = self.process.sender.send(&ToExecutor::Run(Box::new(run))).await;

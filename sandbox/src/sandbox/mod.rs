@@ -548,7 +548,13 @@ impl Inner {
             store: &self.store,
             jobs: &self.jobs,
             limits: self.limits.load_full(),
-            runner: Runner { source: &*self.store, executors: &self.executors, jobs: &self.jobs, trim: &self.trim },
+            runner: Runner {
+                broker: &*self.broker,
+                source: &*self.store,
+                executors: &self.executors,
+                jobs: &self.jobs,
+                trim: &self.trim,
+            },
             record: &self.record,
             broker: &*self.broker,
         }

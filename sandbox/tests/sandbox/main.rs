@@ -6,6 +6,7 @@ mod crowds;
 mod deaths;
 mod descriptions;
 mod executors;
+mod foresight;
 mod hostile;
 mod jobs;
 mod kill;

@@ -60,5 +60,5 @@ pub fn decode<M: Message>(body: &[u8]) -> Result<M, WireError> {
     }
 }
 
-/// Upper bound on a message's nesting. The deepest message has six levels; values inside are opaque bytes.
+/// Upper bound on a message's nesting. The deepest message has seven levels; values inside are opaque bytes.
 const MAX_DEPTH: usize = 32;

@@ -222,6 +222,18 @@ pub struct Run {
     /// Whether the call is recorded, or replayed from a recording. None: neither.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub record: Option<Record>,
+    /// Answers to the questions that the guest is expected to ask first, in this order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub foreseen: Vec<Foreseen>,
+}
+
+/// The answer to a question that the guest is expected to ask. It is the guest's if it asks exactly this.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Foreseen {
+    /// The question, as the guest asks it.
+    pub op: HostOp,
+    /// One MessagePack value, as in a `HostReply`.
+    pub answer: ByteBuf,
 }
 
 /// What to do with the calls of the host that a call makes, beside performing them.
@@ -451,6 +463,13 @@ pub struct Usage {
     /// Files created, as [`Limits::new_files`] counts them.
     #[serde(default)]
     pub new_files: u64,
+    /// How many of [`Run::foreseen`] the guest asked for. They are among `host_calls` and `bytes_in`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub foreseen: u32,
+}
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// Why the broker returns no result.

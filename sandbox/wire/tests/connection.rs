@@ -31,6 +31,7 @@ fn run(args: Vec<u8>) -> ToExecutor {
         direct: DirectGrants::default(),
         would_write: Vec::new(),
         record: None,
+        foreseen: Vec::new(),
     }))
 }
 

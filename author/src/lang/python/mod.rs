@@ -6,7 +6,7 @@ use std::fs;
 use wasmparser::{ComponentExternalKind, Parser, Payload};
 use wit_parser::{WorldItem, WorldKey};
 
-use super::{Language, Project};
+use super::{Language, Project, merge};
 use crate::failure::Failure;
 use crate::wit::Wit;
 use crate::{file, tool};
@@ -22,6 +22,8 @@ const SIZE: &str = "17 MB to fetch, 47 MB on disk";
 const REQUIREMENTS: &str = "componentize-py==0.25.1 \
     --hash=sha256:8623cd8cab8453cb0cd8bf03f3c7103420d06f2f3d360186a280a70a1ca5e89f \
     --hash=sha256:7b6a87c520358166843af0daa86d2312d7af4cbcbbf1e598951085cf7f2991ca\n";
+/// Where a component stays as componentize-py made it.
+const SLOWER: &str = "the module is slower than it could be: its core modules are not merged";
 /// The component's entry point, which imports `module.py`.
 const ENTRY: &str = include_str!("entry.py");
 /// Starts componentize-py without the user's own packages and settings.
@@ -79,7 +81,11 @@ impl Language for Python {
         tool::quiet("componentize-py", &mut command, tool::PYTHON_HINT)
             .map_err(|failure| explained(failure, &classes))?;
         let component = fs::read(&output).map_err(|error| Failure::unreadable(&output, error))?;
-        Ok(without_init(component))
+        let component = without_init(component);
+        Ok(merge::merged(&component).unwrap_or_else(|why| {
+            brine_cli::print::stderr(&format!("salt-module: {SLOWER}, because {why}"));
+            component
+        }))
     }
 }
 

@@ -24,6 +24,7 @@ pub(crate) fn connecting(module: &str, limits: Limits, network: Vec<NetworkRule>
         direct: DirectGrants { network, ..DirectGrants::default() },
         would_write: Vec::new(),
         record: None,
+        foreseen: Vec::new(),
     };
     Guest::new(Arc::new(Line::new(1, 1 << 16, 1_000)), &module.into(), &mut run)
 }

@@ -105,6 +105,7 @@ impl Executor {
             direct: brine_sandbox_wire::DirectGrants::default(),
             would_write: Vec::new(),
             record: None,
+            foreseen: Vec::new(),
         }
     }
 

@@ -410,6 +410,7 @@ fn what_is_called_counts_for_who_called() {
         log_dropped: n,
         written: n,
         new_files: n,
+        foreseen: u32::try_from(n).unwrap(),
     };
     let job = admit(&jobs, &mine);
     for own in [10, 20] {

@@ -89,5 +89,6 @@ pub(super) fn sum(own: &Usage, called: &Usage) -> Usage {
         log_dropped: own.log_dropped.saturating_add(called.log_dropped),
         written: own.written.saturating_add(called.written),
         new_files: own.new_files.saturating_add(called.new_files),
+        foreseen: own.foreseen.saturating_add(called.foreseen),
     }
 }

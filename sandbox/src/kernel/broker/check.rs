@@ -17,6 +17,11 @@ pub fn check(caller: &Caller, op: HostOp) -> Result<HostOp, HostError> {
     brine_capabilities::check(&caller.asker(), &caller.grants, op).map_err(|refusal| caller.refuse(refusal))
 }
 
+/// As [`check`], for what nobody has asked for yet: None if it is refused.
+pub(crate) fn permitted(caller: &Caller, op: HostOp) -> Option<HostOp> {
+    brine_capabilities::check(&caller.asker(), &caller.grants, op).ok()
+}
+
 /// As [`check`], and has the broker take note of a refusal.
 pub(crate) fn check_and_tell(broker: &dyn Broker, caller: &Caller, op: HostOp) -> Result<HostOp, HostError> {
     brine_capabilities::check(&caller.asker(), &caller.grants, op).map_err(|refusal| tell(broker, caller, refusal))

@@ -24,7 +24,7 @@ use rmpv::Value;
 
 pub(crate) use answer::cut_down;
 pub use check::{check, check_host, tell_of_special};
-pub(crate) use check::{check_and_tell, tell_of};
+pub(crate) use check::{check_and_tell, permitted, tell_of};
 pub(crate) use plan::{Next, Plan};
 
 use crate::kernel::name::ModuleName;

@@ -4,13 +4,23 @@ use std::collections::hash_map;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use brine_sandbox_wire::{JobContext, Limits, Record, Run, ToExecutor, WireError};
+use brine_sandbox_wire::{Foreseen, JobContext, Limits, Record, Run, ToExecutor, WireError};
 use tokio::sync::oneshot;
 
 use super::requests::MAX_REFUSED;
 use super::{Call, CallEnd, GRACE, Link};
 use crate::kernel::broker::Caller;
+use crate::kernel::foresight::Watch;
 use crate::kernel::loadable::Loadable;
+
+/// What a call gets.
+pub(crate) struct Terms<'a> {
+    pub(crate) limits: &'a Limits,
+    /// Memory until it asks for more. None: its limit.
+    pub(crate) lease: Option<u64>,
+    /// Answers that it is expected to ask for.
+    pub(crate) foreseen: Vec<Foreseen>,
+}
 
 impl Link {
     /// Registers a call with its caller, for checks of its requests. The channel delivers its end. [`Link::start`]
@@ -19,6 +29,7 @@ impl Link {
         self: &Arc<Self>,
         caller: &Arc<Caller>,
         limits: &Limits,
+        watch: Option<Watch>,
     ) -> (Ticket, oneshot::Receiver<CallEnd>) {
         let call = self.next.fetch_add(1, Ordering::Relaxed);
         let (done, ended) = oneshot::channel();
@@ -37,6 +48,7 @@ impl Link {
                 log_left: limits.log,
                 lines_left: limits.log_lines,
                 notes_left: MAX_REFUSED,
+                watch,
                 over: None,
             };
             state.calls.insert(call, call_state);
@@ -44,7 +56,7 @@ impl Link {
         (Ticket { link: Arc::clone(self), call }, ended)
     }
 
-    /// Sends a registered call with this much memory until it asks for more. Returns the arguments, for another attempt
+    /// Sends a registered call. Returns the arguments, for another attempt
     /// if the executor dies before it has read them.
     pub(crate) async fn start(
         &self,
@@ -53,7 +65,7 @@ impl Link {
         module: &Loadable,
         function: &str,
         (args, kwargs): (Vec<u8>, Vec<u8>),
-        (limits, lease): (&Limits, Option<u64>),
+        Terms { limits, lease, foreseen }: Terms<'_>,
     ) -> Result<(Vec<u8>, Vec<u8>), WireError> {
         let run = Box::new(Run {
             call: ticket.call,
@@ -67,6 +79,7 @@ impl Link {
             direct: caller.grants.direct.clone(),
             would_write: caller.grants.would_write.clone(),
             record: caller.frames.as_ref().map(|frames| Record::Keep { bytes: frames.bytes() }),
+            foreseen,
         });
         let message = match lease {
             Some(lease) => ToExecutor::RunWithin { run, lease },

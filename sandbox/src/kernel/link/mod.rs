@@ -26,9 +26,10 @@ use tokio::task::JoinSet;
 
 use crate::kernel::admission::Jobs;
 use crate::kernel::broker::{Broker, Caller};
+use crate::kernel::foresight::Watch;
 use crate::kernel::suspects::Suspects;
 use crate::kernel::value;
-pub(crate) use calls::Ticket;
+pub(crate) use calls::{Terms, Ticket};
 pub(crate) use death::Remains;
 use requests::Admitted;
 
@@ -111,6 +112,8 @@ struct Call {
     lines_left: u32,
     /// Refusals that are still told to the owner.
     notes_left: u32,
+    /// What it asks first.
+    watch: Option<Watch>,
     /// Cancels the pending answers for this call when it is dropped. Made with the first request.
     over: Option<watch::Sender<()>>,
 }
@@ -202,7 +205,10 @@ impl Link {
             self.heard.fetch_add(1, Ordering::Relaxed);
             match message {
                 FromExecutor::Done { call, outcome, usage } => {
-                    if let Some(call) = self.state().calls.remove(&call) {
+                    let ended = self.state().calls.remove(&call);
+                    if let Some(mut call) = ended {
+                        let used = call.watch.take().map(|watch| watch.ended(usage.foreseen));
+                        used.iter().flatten().for_each(|op| requests::log_request(&call.caller, op));
                         let _ = call.done.send(CallEnd::Done(bounded(outcome), usage));
                     }
                 }

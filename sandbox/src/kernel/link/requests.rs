@@ -25,6 +25,16 @@ pub(super) enum Admitted {
     Broken(String),
 }
 
+fn asks(caller: Arc<Caller>, over: watch::Receiver<()>, op: HostOp) -> Admitted {
+    log_request(&caller, &op);
+    Admitted::Asks { caller, over, op }
+}
+
+/// Logs that a call asks for something that it gets.
+pub(super) fn log_request(caller: &Caller, op: &HostOp) {
+    tracing::trace!(jid = caller.job.jid, function = caller.job.function, "asks for {}", op.interface());
+}
+
 impl Link {
     /// Checks a guest's request against its grants. This is the only place.
     pub(super) fn admit(&self, broker: &dyn Broker, call: u64, op: HostOp) -> Admitted {
@@ -43,6 +53,9 @@ impl Link {
                 return Admitted::Refused(HostError::Denied(refused));
             }
             call.open_requests += 1;
+            if let Some(watch) = &mut call.watch {
+                watch.asks(&op);
+            }
             let over = call.over.get_or_insert_with(|| watch::Sender::new(())).subscribe();
             (Arc::clone(&call.caller), over, call.notes_left > 0)
         };
@@ -51,9 +64,9 @@ impl Link {
         let checked = if tells { broker::check_and_tell(broker, &caller, op) } else { broker::check(&caller, op) };
         let admitted = match checked {
             Ok(op) => match &caller.plan {
-                None => return Admitted::Asks { caller, over, op },
+                None => return asks(caller, over, op),
                 Some(plan) => match plan.next(&caller.job.function, &caller.grants, op) {
-                    Next::Perform(op) => return Admitted::Asks { caller, over, op },
+                    Next::Perform(op) => return asks(caller, over, op),
                     Next::Answer(value) => Admitted::Answered(value),
                     Next::Stop(would) => Admitted::Refused(would),
                 },

@@ -20,9 +20,9 @@ use rmpv::Value;
 use tokio::sync::oneshot;
 
 use crate::kernel::admission::{Concurrency, Jobs, NESTED_OF_ONE, NESTED_OF_RUN, Place, Request};
-use crate::kernel::broker::{Caller, Plan, Remedy};
+use crate::kernel::broker::{Broker, Caller, Plan, Remedy};
 use crate::kernel::executors::{ExecutorSet, Stay};
-use crate::kernel::link::{CallEnd, PATIENCE, Ticket, grace};
+use crate::kernel::link::{CallEnd, PATIENCE, Terms, Ticket, grace};
 use crate::kernel::loadable::{CodeSource, Loadable};
 use crate::kernel::record::{Frames, Record, Recorded};
 use crate::kernel::trim::Trim;
@@ -44,6 +44,7 @@ const QUICK_LOAD: Duration = Duration::from_millis(100);
 
 /// The parts of the kernel that a run needs.
 pub(crate) struct Runner<'a> {
+    pub(crate) broker: &'a dyn Broker,
     pub(crate) source: &'a dyn CodeSource,
     pub(crate) executors: &'a ExecutorSet,
     pub(crate) jobs: &'a Jobs,
@@ -346,8 +347,11 @@ impl Runner<'_> {
         let frames = call.record.map(|record| Frames::new(record.bytes));
         let caller = caller.planning(call.plan.clone()).recording(frames.clone());
         let caller = Arc::new(caller.with_limits(&limits));
-        let (ticket, end) = link.register(&caller, &limits);
-        match link.start(&ticket, &caller, module, &call.function.name, arguments, (&limits, lease)).await {
+        let mut watch = module.foresight.watch(call.number, (&arguments.0, &arguments.1), &caller);
+        let foreseen = watch.as_mut().map(|watch| watch.foresee(self.broker, &caller, &limits));
+        let (ticket, end) = link.register(&caller, &limits, watch);
+        let terms = Terms { limits: &limits, lease, foreseen: foreseen.unwrap_or_default() };
+        match link.start(&ticket, &caller, module, &call.function.name, arguments, terms).await {
             Ok(arguments) => Ok(Running { ticket, end, wall, brought: size, arguments, frames, _stay: stay }),
             Err(WireError::TooLarge { limit, .. }) => {
                 Err(format!("The arguments have {size} bytes; the limit of a job is {limit}.").into())

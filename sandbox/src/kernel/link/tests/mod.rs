@@ -1,5 +1,7 @@
 //! An executor controlled by an escaped guest can send anything, but gets only what the job was granted.
 
+mod foresight;
+
 use std::collections::VecDeque;
 
 use brine_sandbox_wire::{
@@ -74,12 +76,16 @@ async fn taken_recording(limits: Limits, frames: Option<Arc<Frames>>) -> Taken {
     let module = module();
     let caller = caller_of(&module);
     let caller = Arc::new(Caller::clone(&caller).recording(frames));
-    let (ticket, end) = link.register(&caller, &limits);
-    link.start(&ticket, &caller, &module, "f", (vec![0x90], vec![0x80]), (&limits, None)).await.unwrap();
+    let (ticket, end) = link.register(&caller, &limits, None);
+    link.start(&ticket, &caller, &module, "f", (vec![0x90], vec![0x80]), terms(&limits, None)).await.unwrap();
     let call = ticket.call;
     let ToExecutor::Run(run) = hear.recv().await.unwrap().message else { panic!() };
     assert_eq!((run.call, run.imports_granted), (call, vec!["brine:host/grains".to_owned()]));
     Taken { link, broker, served, say, hear, call, ticket, end }
+}
+
+fn terms(limits: &Limits, lease: Option<u64>) -> Terms<'_> {
+    Terms { limits, lease, foreseen: Vec::new() }
 }
 
 fn no_jobs() -> Arc<Jobs> {
@@ -363,7 +369,7 @@ async fn the_dead_answer_nobody() {
     let it = taken(Limits::default()).await;
     assert_eq!(it.link.died(&"was killed by signal 9".into(), 0, false).jobs, 1);
     assert!(matches!(it.end.await.unwrap(), CallEnd::Died(how) if &*how == "was killed by signal 9"));
-    let (_, end) = it.link.register(&caller_of(&module()), &Limits::default());
+    let (_, end) = it.link.register(&caller_of(&module()), &Limits::default(), None);
     assert!(matches!(end.await.unwrap(), CallEnd::NotBegun(_)));
     let code = async { Ok(tempfile::tempfile().unwrap()) };
     assert_eq!(it.link.loaded(&module(), code).await, Err("the executor was killed by signal 9".into()));
@@ -376,10 +382,11 @@ async fn only_what_was_read_had_begun() {
     let mut it = taken(Limits::default()).await;
     let module = module_of(2);
     let caller = caller_of(&module);
-    let (ticket, end) = it.link.register(&caller, &Limits::default());
+    let (ticket, end) = it.link.register(&caller, &Limits::default(), None);
     let before = it.link.written.load(Ordering::Acquire);
     let arguments = (vec![0x91, 7], vec![0x80]);
-    let back = it.link.start(&ticket, &caller, &module, "f", arguments.clone(), (&Limits::default(), Some(5))).await;
+    let back =
+        it.link.start(&ticket, &caller, &module, "f", arguments.clone(), terms(&Limits::default(), Some(5))).await;
     assert_eq!(back.unwrap(), arguments);
     let sent = it.link.written.load(Ordering::Acquire) - before;
     assert!(matches!(it.hear.recv().await.unwrap().message, ToExecutor::RunWithin { lease: 5, .. }));
@@ -481,9 +488,9 @@ async fn an_executor_that_does_not_read_is_ended() {
     let it = taken(Limits::default()).await;
     let module = module();
     let caller = caller_of(&module);
-    let (ticket, end) = it.link.register(&caller, &Limits::default());
+    let (ticket, end) = it.link.register(&caller, &Limits::default(), None);
     let large = (vec![0xc0; 8 << 20], vec![0x80]);
-    it.link.start(&ticket, &caller, &module, "f", large, (&Limits::default(), None)).await.unwrap();
+    it.link.start(&ticket, &caller, &module, "f", large, terms(&Limits::default(), None)).await.unwrap();
     assert_eq!(it.link.condemned().await, "did not read what it was sent");
     // The supervisor then calls this.
     let remains = it.link.died(&"did not read what it was sent and was ended".into(), 0, false);
@@ -518,11 +525,11 @@ async fn a_call_that_was_never_sent_is_forgotten() {
     let mut it = taken(Limits::default()).await;
     let module = module();
     let caller = caller_of(&module);
-    let (ticket, _end) = it.link.register(&caller, &Limits::default());
+    let (ticket, _end) = it.link.register(&caller, &Limits::default(), None);
     let others = it.link.sender.lock().await;
     {
         let limits = Limits::default();
-        let start = it.link.start(&ticket, &caller, &module, "f", (vec![0x90], vec![0x80]), (&limits, None));
+        let start = it.link.start(&ticket, &caller, &module, "f", (vec![0x90], vec![0x80]), terms(&limits, None));
         assert!(futures_util::poll!(std::pin::pin!(start)).is_pending());
     }
     let call = ticket.call;
