@@ -54,4 +54,5 @@ mod states;
 mod swarm;
 mod targets;
 mod text_states;
+mod units;
 mod updates;

@@ -21,9 +21,9 @@ use crate::spare_files::SpareFiles;
 const MAX_RECORDS: usize = 10_000;
 /// Listing jobs reads each record, so a record leaves out arguments larger than this.
 const MAX_RECORD_BYTES: u64 = 4 * 1024 * 1024;
-const PID: &str = "pid";
+pub(crate) const PID: &str = "pid";
 /// The fingerprint of the master that asked: for this program only.
-const MASTER: &str = "master_fingerprint";
+pub(crate) const MASTER: &str = "master_fingerprint";
 
 /// The folder.
 #[derive(Debug)]
@@ -159,6 +159,22 @@ impl ProcDir {
         self.jids().into_iter().filter(|jid| jid.as_str() != except).filter_map(|jid| self.read_running(&jid)).collect()
     }
 
+    /// The jobs that run, each its load with `pid`, without `except`; those of this master alone, if one is named.
+    pub(crate) fn running_of(&self, master: Option<&str>, except: &str) -> Vec<Value> {
+        let jids = self.jids().into_iter().filter(|jid| jid.as_str() != except);
+        jids.filter_map(|jid| {
+            let load = self.read(&jid).filter(|load| is_alive(load))?;
+            let asked_by = load.get_text(MASTER);
+            (master.is_none() || asked_by == master).then_some(load)
+        })
+        .collect()
+    }
+
+    /// The folder.
+    pub(crate) fn path(&self) -> &Path {
+        &self.dir
+    }
+
     /// One job that runs.
     pub fn find(&self, jid: &Jid) -> Option<Value> {
         self.read_running(jid)
@@ -201,8 +217,7 @@ impl ProcDir {
     fn read_running(&self, jid: &Jid) -> Option<Value> {
         let mut load = self.read(jid)?;
         let _ = load.remove(MASTER);
-        let pid = load.get_u64(PID)?;
-        (pid == u64::from(std::process::id()) || is_salt(pid)).then_some(load)
+        is_alive(&load).then_some(load)
     }
 
     fn read(&self, jid: &Jid) -> Option<Value> {
@@ -213,6 +228,11 @@ impl ProcDir {
 
 /// The `tgt` of calls on this host, as in Salt.
 pub(crate) const SALT_CALL: &str = "salt-call";
+
+/// Whether the process that runs a job is there.
+fn is_alive(load: &Value) -> bool {
+    load.get_u64(PID).is_some_and(|pid| pid == u64::from(std::process::id()) || is_salt(pid))
+}
 
 /// Whether a process is alive and one of Salt's, so that a reused pid is not taken for a job.
 fn is_salt(pid: u64) -> bool {

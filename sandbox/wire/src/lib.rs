@@ -17,7 +17,7 @@ pub mod messages;
 pub use connection::{Connection, Inbox, Received, Receiver, Sender};
 pub use error::WireError;
 pub use messages::{
-    FailKind, FromExecutor, HostError, JobContext, Limits, LogLevel, MAX_FRAME, Message, Outcome, Record, Run,
+    FailKind, FromExecutor, HostError, InUse, JobContext, Limits, LogLevel, MAX_FRAME, Message, Outcome, Record, Run,
     Sha256Hex, StateContext, ToExecutor, Usage,
 };
 
@@ -29,4 +29,4 @@ pub use brine_capabilities::{
 pub use serde_bytes::ByteBuf;
 
 /// The version of this protocol. `Ready` carries it, and the minion refuses an executor with another version.
-pub const VERSION: u32 = 9;
+pub const VERSION: u32 = 10;
