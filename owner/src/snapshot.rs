@@ -1,7 +1,5 @@
 //! What is shown: read from the answers of this host's functions. Texts of jobs and modules are foreign, and are escaped here, once.
 
-use std::collections::BTreeMap;
-
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
@@ -17,17 +15,31 @@ const LIST_MAX: usize = 1_000;
 /// Held updates whose changes are asked for.
 const HELD_MAX: usize = 32;
 
-/// A job that runs.
+/// A call that runs, or a job of which no call is known: it waits for its turn, or its process does not tell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Running {
     pub(crate) jid: String,
     pub(crate) function: String,
     /// Who asked: a user, and how the request came.
     pub(crate) by: String,
-    /// Seconds since it began.
-    pub(crate) seconds: u64,
-    /// Seconds that it may take. None if the module does not say.
-    pub(crate) budget: Option<u64>,
+    /// The function that made this call, if it is not the job's own.
+    pub(crate) called_by: Option<String>,
+    /// The state that it is.
+    pub(crate) state: Option<String>,
+    /// Milliseconds since it began. Without a limit: since the job was published.
+    pub(crate) time: Share,
+    /// Bytes.
+    pub(crate) memory: Option<Share>,
+    /// Milliseconds of CPU time.
+    pub(crate) cpu: Option<Share>,
+}
+
+/// What is used of a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Share {
+    pub(crate) used: u64,
+    /// None if there is no limit, or if it is not known.
+    pub(crate) most: Option<u64>,
 }
 
 /// Something that was refused.
@@ -70,8 +82,6 @@ pub(crate) struct Snapshot {
 /// What stays the same between two looks.
 #[derive(Debug, Default)]
 pub(crate) struct Known {
-    /// The seconds that calls of a module may take.
-    budgets: BTreeMap<String, Option<u64>>,
     executors: Executors,
 }
 
@@ -81,8 +91,8 @@ impl Known {
     /// # Errors
     /// One line: an answer did not come.
     pub(crate) fn look(&mut self, host: &dyn Host) -> Result<Snapshot, String> {
-        let running = host.call("saltutil.running", &[])?;
-        let running: Vec<Running> = each(&running).filter_map(|job| self.running(host, job)).collect();
+        let jobs = host.call("sandbox.running", &[])?;
+        let running: Vec<Running> = each(&jobs).flat_map(running).take(LIST_MAX).collect();
         let refusals = host.call("sandbox.refusals", &[])?;
         let check = host.call("sandbox.check", &[])?;
         Ok(Snapshot {
@@ -93,25 +103,34 @@ impl Known {
             load: self.executors.look(),
         })
     }
+}
 
-    fn running(&mut self, host: &dyn Host, job: &Value) -> Option<Running> {
-        let jid = text(job, "jid");
-        let function = match job.get("fun") {
-            Some(Value::Array(all)) => all.iter().map(words).collect::<Vec<_>>().join(", "),
-            one => one.map(words).unwrap_or_default(),
-        };
-        // This program's own question.
-        if function == "saltutil.running" {
-            return None;
-        }
-        let module = function.split('.').next().unwrap_or_default().to_owned();
-        let budget = *self.budgets.entry(module.clone()).or_insert_with(|| {
-            let shown = host.call("sandbox.show", &[&module]).ok()?;
-            Some(shown.get("limits")?.get("wall_ms")?.as_u64()?.div_ceil(1000))
-        });
-        let by = if job.get("tgt").and_then(Value::as_str) == Some("salt-call") { "this host" } else { "a master" };
-        Some(Running { seconds: since(&jid), by: format!("{}, {by}", text(job, "user")), budget, jid, function })
+/// A row for each call of a job.
+fn running(job: &Value) -> Vec<Running> {
+    let jid = text(job, "jid");
+    let by = if text(job, "from") == "salt-call" { "this host" } else { "a master" };
+    let by = format!("{}, {by}", text(job, "user"));
+    let calls: Vec<&Value> = job.get("calls").map_or_else(Vec::new, |calls| each(calls).collect());
+    if calls.is_empty() {
+        let time = Share { used: since(&jid).saturating_mul(1_000), most: None };
+        let function = text(job, "function");
+        return vec![Running { jid, function, by, called_by: None, state: None, time, memory: None, cpu: None }];
     }
+    let number = |call: &Value, key: &str| call.get(key).and_then(Value::as_u64);
+    let share =
+        |call: &Value, used: &str, most: &str| Some(Share { used: number(call, used)?, most: number(call, most) });
+    let some = |call: &Value, key: &str| Some(text(call, key)).filter(|text| !text.is_empty());
+    let row = |call: &Value| Running {
+        jid: jid.clone(),
+        function: text(call, "function"),
+        by: by.clone(),
+        called_by: some(call, "called_by"),
+        state: some(call, "state"),
+        time: share(call, "ms", "ms_max").unwrap_or(Share { used: 0, most: None }),
+        memory: share(call, "memory", "memory_max"),
+        cpu: share(call, "cpu_ms", "cpu_ms_max"),
+    };
+    calls.into_iter().map(row).collect()
 }
 
 /// The seconds since a jid was given, which is the UTC time.

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::style::Color;
 use serde_json::{Value, json};
 
 use crate::app::App;
@@ -35,8 +36,13 @@ const HASH: &str = "bede67e109690a0d14c9f0ebcf170791e28fc2edd682949f20757069e096
 
 fn host() -> Script {
     let running = json!([
-        {"jid": "20261126100000000001", "fun": "cmd.run\u{1b}[31m", "tgt": "*", "user": "root", "pid": 1},
-        {"jid": "20261126100000000002", "fun": ["test.ping", "test.sleep"], "tgt": "salt-call", "user": "ann", "pid": 2},
+        {"jid": "20261126100000000001", "function": "cmd.run\u{1b}[31m", "from": "master", "user": "root", "pid": 1, "calls": [
+            {"function": "state.apply\u{1b}[31m", "called_by": null, "ms": 30_400, "ms_max": 60_000, "memory": 1_153_434,
+             "memory_max": 64 << 20, "cpu_ms": 12_345, "cpu_ms_max": 30_000},
+            {"function": "cmd.run", "called_by": "state.apply", "state": "a\u{202e}b", "ms": 90_000, "ms_max": 60_000,
+             "memory": 60 << 20, "memory_max": 64 << 20, "cpu_ms": null, "cpu_ms_max": 30_000},
+        ]},
+        {"jid": "20261126100000000002", "function": "test.ping, test.sleep", "from": "salt-call", "user": "ann", "pid": 2, "calls": []},
     ]);
     let refusals = json!([
         {"time": "2026-11-26 10:00:00", "function": "cmd.run", "jid": "20261126100000000001", "master": "aa:bb", "times": 3,
@@ -52,12 +58,11 @@ fn host() -> Script {
     });
     let grant = json!({"file": "/etc/salt/minion.d/sandbox.conf", "diff": "-old\n+    process: [/usr/bin/whoami]", "risk": "low"});
     let answers = [
-        ("saltutil.running", running),
+        ("sandbox.running", running),
         ("sandbox.refusals", refusals),
         ("sandbox.check", json!({"findings": ["a wall is missing"]})),
         ("sandbox.list", json!({"tool": {"held": true}, "test": {"held": false}})),
         ("sandbox.diff", diff),
-        ("sandbox.show", json!({"limits": {"wall_ms": 60_000}})),
         ("sandbox.grant", grant),
         ("sandbox.approve", json!({})),
     ];
@@ -106,15 +111,55 @@ fn every_list_is_drawn_in_every_size_without_what_controls_a_terminal() {
 }
 
 #[test]
-fn the_time_of_a_job_is_shown_with_its_budget() {
-    let mut snapshot = Known::default().look(&host()).unwrap();
-    for (seconds, bar) in [(0, "░░░░░░ 0/60 s"), (30, "███░░░ 30/60 s"), (90, "██████ 90/60 s")]
+fn what_a_call_uses_is_shown_beside_its_limits() {
+    let mut app = app(&host());
+    let small = screen(&app, (80, 24));
+    let row = |rows: &[String], of: &str| rows.iter().find(|row| row.contains(of)).unwrap().clone();
+    for part in ["root, a master", "30 of 60 s", "1.1 of 64 MiB", "12.3 of 30 s"] {
+        assert!(row(&small, "state.apply").contains(part), "{part}\n{}", small.join("\n"));
+    }
+    // A call that a function made, of which the executor told nothing about the CPU time.
+    let nested = row(&small, "↳ cmd.run");
+    assert!(nested.contains("90 of 60 s") && nested.contains("60 of 64 MiB") && nested.ends_with("MiB"), "{nested}");
+    // Nothing is known of it but its job.
+    assert!(row(&small, "test.ping").contains("ann, this host") && !row(&small, "test.ping").contains(" of "));
+    let large = screen(&app, (200, 50)).join("\n");
+    for part in ["20261126100000000001", "█████░░░░░ 30 of 60 s", "░░░░░░░░░░ 1.1 of 64 MiB", "██████████ 90 of 60 s"]
     {
-        snapshot.running[0].seconds = seconds;
+        assert!(large.contains(part), "{part}\n{large}");
+    }
+    press(&mut app, "j");
+    let text = screen(&app, (80, 24)).join("\n");
+    assert!(text.contains("job 20261126100000000001") && text.contains("called by state.apply"), "{text}");
+}
+
+#[test]
+fn a_limit_that_is_nearly_used_up_needs_a_look() {
+    let mut snapshot = Known::default().look(&host()).unwrap();
+    snapshot.running.truncate(1);
+    for (used, colour) in [(0, Color::Reset), (49_000, Color::Reset), (50_000, Color::Yellow), (60_000, Color::Red)] {
+        snapshot.running[0].time.used = used;
         let mut app = App::default();
         app.take(News::Looked(Box::new(snapshot.clone())));
-        let text = screen(&app, (80, 24)).join("\n");
-        assert!(text.contains(bar), "{text}");
+        let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
+        terminal.draw(|frame| draw::screen(frame, &app)).unwrap();
+        let buffer = terminal.backend().buffer();
+        let shown = format!("{} of 60 s", used / 1_000);
+        let at = (0..24).find_map(|y| {
+            let row: Vec<&str> = (0..80).map(|x| buffer[(x, y)].symbol()).collect();
+            Some((
+                u16::try_from(
+                    row.concat()
+                        .chars()
+                        .collect::<Vec<_>>()
+                        .windows(shown.len())
+                        .position(|part| part.iter().collect::<String>() == shown)?,
+                )
+                .unwrap(),
+                y,
+            ))
+        });
+        assert_eq!(buffer[at.unwrap()].fg, colour, "{used}");
     }
 }
 
@@ -229,5 +274,5 @@ fn a_host_that_does_not_answer_is_said() {
     for size in SIZES {
         screen(&app, size);
     }
-    assert!(screen(&app, (80, 24)).join("\n").contains("'saltutil.running' is not available."));
+    assert!(screen(&app, (80, 24)).join("\n").contains("'sandbox.running' is not available."));
 }

@@ -275,6 +275,69 @@ fn an_export_is_bound_to_what_was_signed() {
     assert_eq!(Evidence::verify(&line.to_string()), Err(ReceiptError::OtherMinionKey));
 }
 
+/// An envelope says what it is, by whom, and nothing else: other tools read these words, and the signature is not over all of them.
+#[test]
+fn an_envelope_has_one_form() {
+    let evidence = Evidence { vouched: vouched(key().sign(receipt(1, None))), minion_key: RSA.public().to_pem() };
+    let good: serde_json::Value = serde_json::from_str(&evidence.to_line()).unwrap();
+    let refused = |change: &dyn Fn(&mut serde_json::Value), why: ReceiptError| {
+        let mut line = good.clone();
+        change(&mut line);
+        assert_ne!(line, good);
+        assert_eq!(Evidence::verify(&line.to_string()), Err(why));
+    };
+    let other_type = "application/json".into();
+    let line = ReceiptError::Malformed("it is no line of an export");
+    let not_one = || ReceiptError::Malformed("it has not one signature");
+    refused(
+        &|line| line["envelope"]["payloadType"] = serde_json::Value::clone(&other_type),
+        ReceiptError::Malformed("its payload is no in-toto statement"),
+    );
+    refused(
+        &|line| line["envelope"]["signatures"][0]["keyid"] = "00".repeat(32).into(),
+        ReceiptError::Malformed("its keyid is of another key"),
+    );
+    refused(&|line| line["envelope"]["signatures"] = serde_json::json!([]), not_one());
+    refused(
+        &|line| {
+            let first = line["envelope"]["signatures"][0].clone();
+            line["envelope"]["signatures"] = serde_json::json!([first, first]);
+        },
+        not_one(),
+    );
+    refused(&|line| line["envelope"]["signatures"][0]["sig"] = "AAAA".into(), ReceiptError::Signature);
+    refused(&|line| line["vouch"] = "AAAA".into(), ReceiptError::Unvouched);
+    refused(&|line| line["minionKey"] = "no key".into(), ReceiptError::Unvouched);
+    refused(&|line| line["key"] = "AAAA".into(), ReceiptError::Malformed("a key has not 32 bytes"));
+    refused(&|line| line["more"] = 1.into(), line.clone());
+    refused(&|line| line["envelope"]["more"] = 1.into(), line.clone());
+    refused(&|line| line["envelope"]["signatures"][0]["more"] = 1.into(), line);
+    refused(&|line| line["envelope"]["payload"] = "A".repeat(700_000).into(), ReceiptError::TooLarge);
+}
+
+#[test]
+fn a_text_of_a_return_has_one_form() {
+    let whole = vouched(key().sign(receipt(1, None)));
+    let bytes = STANDARD.decode(whole.to_text()).unwrap();
+    let text = |bytes: &[u8]| Vouched::from_text(&STANDARD.encode(bytes), minion_key());
+    assert_eq!(text(&bytes).as_ref(), Ok(&whole));
+    assert_eq!(text(&[&bytes[..], &[0xc0]].concat()), Err(ReceiptError::NotCanonical));
+    for length in 0..bytes.len() {
+        assert!(text(&bytes[..length]).is_err(), "{length}");
+    }
+    assert!(Vouched::from_text(&format!("{} ", whole.to_text()), minion_key()).is_err());
+}
+
+#[test]
+fn a_key_does_not_print() {
+    let printed = format!("{:?}", key());
+    // The seed in decimal, hex and base64.
+    for secret in ["1, 2, 3", "010203", "AAECAw"] {
+        assert!(!printed.contains(secret), "{printed}");
+    }
+    assert!(printed.contains(&Digest::of(&key().public()).to_string()), "{printed}");
+}
+
 #[test]
 fn chains_tell_gaps_and_forks() {
     let chain = |receipts: &[(u64, &str, Option<&str>)]| {
@@ -291,6 +354,10 @@ fn chains_tell_gaps_and_forks() {
     assert_eq!(chain(&[(1, "a", None), (2, "b", Some("x"))]), [Odd::Fork(2)]);
     assert_eq!(chain(&[(1, "a", None), (2, "b", Some("a")), (2, "y", Some("a"))]), [Odd::Fork(2)]);
     assert_eq!(chain(&[(5, "e", None)]), [Odd::Fork(5)]);
+    assert_eq!(chain(&[(1, "a", Some("x"))]), [Odd::Fork(1)]);
+    // Both are told where the ones between are missing too.
+    assert_eq!(chain(&[(1, "a", None), (1, "x", None), (3, "c", Some("b"))]), [Odd::Fork(1), Odd::Gap(2, 2)]);
+    assert_eq!(chain(&[(1, "a", None), (u64::MAX, "z", Some("y"))]), [Odd::Gap(2, u64::MAX - 1)]);
 }
 
 #[test]

@@ -99,6 +99,7 @@ pub use kernel::broker::{Broker, Caller, RefusedCall, Remedy, check, check_host,
 pub use kernel::cgroup::program_groups;
 pub use kernel::compile::CompileLimits;
 pub use kernel::lanes::{Lanes, OneEach, SMALL_MODULE};
+pub use kernel::link::RunningCall;
 pub use kernel::name::{BadName, ModuleName};
 pub use kernel::run::JobOutcome;
 pub use kernel::supervisor::Restarts;

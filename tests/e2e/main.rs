@@ -55,4 +55,5 @@ mod states;
 mod swarm;
 mod targets;
 mod text_states;
+mod units;
 mod updates;

@@ -108,16 +108,26 @@ fn an_address_that_a_module_connects_to_and_a_host_of_a_redirect() {
     granted(&minion, &["hostile.http", &url, "redirects=3"], &wanted, &format!("127.0.0.1:{closed}"), "fine");
 }
 
-/// Before a module may connect anywhere, its process makes no socket, so nobody learns the address.
+/// Before a module may connect anywhere, its process makes no socket. Its owner is told of the address all the same.
 #[test]
-fn a_socket_before_any_address_is_granted() {
+fn an_address_before_any_is_granted() {
     let (_master, minion) = started("", "");
-    let refused = minion.salt_call(&["--local", "hostile.socket", "connect", "192.0.2.1", "80"]);
+    let open = serve("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".to_owned());
+    let connect = ["hostile.socket", "connect", "127.0.0.1", &open.to_string()];
+    let line = format!("network: [\"127.0.0.1:{open}\"]");
+    granted(&minion, &connect, &format!("connect to 127.0.0.1:{open}"), &line, "connected");
+}
+
+/// A name that a module without any rule looks up.
+#[test]
+fn a_name_before_any_is_granted() {
+    let (_master, minion) = started("", "");
+    let refused = minion.salt_call(&["--local", "hostile.resolve", "repo.example"]);
     assert!(refused.code != 0, "{refused:?}");
     let all = own(&minion, &["sandbox.refusals"]);
-    let one =
-        all.as_array().into_iter().flatten().find(|one| one["what"] == "connect to an address, before one was granted");
-    assert!(one.is_some_and(|one| one["line"].is_null()), "{all}");
+    let one = all.as_array().into_iter().flatten().find(|one| one["what"] == "look up repo.example");
+    let line = one.and_then(|one| one["line"].as_str()).unwrap_or_else(|| panic!("{all}"));
+    assert!(line.contains("network: [\"repo.example:443\"]"), "{line}");
 }
 
 /// A module that resolves links looks at each directory on the way. What it wants is the file, and so is what its owner is told.

@@ -9,7 +9,7 @@
 //! - `engine`   attacks on the engine · `compiler`, `cache`: before the module runs
 //! - `plan`     jobs with `test=True` change nothing
 //! - `process`, `files`, `network`, `functions`, `grains`, `asks`: one interface each · `words`: output of modules
-//! - `limits`   each resource up to its limit
+//! - `limits`   each resource up to its limit · `refusals`: as many as can be
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -25,5 +25,6 @@ mod limits;
 mod network;
 mod plan;
 mod process;
+mod refusals;
 mod rig;
 mod words;

@@ -7,12 +7,16 @@ use brine_sandbox::{Caller, HostError, PolicyOp};
 
 use super::{MinionBroker, Perform};
 use crate::owner::conf::{self, Deed};
-use crate::owner::suggest;
+use crate::owner::{running, suggest};
 
 impl Perform<PolicyOp> for MinionBroker {
     async fn perform(&self, caller: &Caller, op: PolicyOp) -> Result<Value, HostError> {
         let master = caller.job.master.clone();
         match op {
+            PolicyOp::Running => {
+                let sandbox = self.sandbox()?;
+                Ok(running::list(&self.procs, &sandbox, master.as_deref(), &caller.job.jid).await)
+            }
             PolicyOp::Refusals => self.of_disk(move |this| Ok(this.refusals.list(master.as_deref()))).await,
             PolicyOp::Suggest { since_s, module } => {
                 let lines =

@@ -39,6 +39,7 @@ pub use functions::Functions;
 pub use outcomes::Called;
 pub(crate) use own_timeout::parse as parse_own_timeout;
 pub use proc::ProcDir;
+pub(crate) use proc::{MASTER, PID, SALT_CALL};
 pub(crate) use record::parse as parse_record;
 pub(crate) use run::{JobRunner, module_of, read_function};
 pub(crate) use source::{AsJid, Reply, Source, local_job, own_job};

@@ -23,9 +23,9 @@ use crate::spare_files::SpareFiles;
 const MAX_RECORDS: usize = 10_000;
 /// Listing jobs reads each record, so a record leaves out arguments larger than this.
 const MAX_RECORD_BYTES: u64 = 4 * 1024 * 1024;
-const PID: &str = "pid";
+pub(crate) const PID: &str = "pid";
 /// The fingerprint of the master that asked: for this program only.
-const MASTER: &str = "master_fingerprint";
+pub(crate) const MASTER: &str = "master_fingerprint";
 
 /// The folder.
 #[derive(Debug)]
@@ -214,11 +214,26 @@ impl ProcDir {
 
     /// The jobs that run, each its load with `pid`; `except` is left out.
     pub fn running(&self, except: &str) -> Vec<Value> {
+        self.loads(except).filter_map(|load| self.if_running(load)).collect()
+    }
+
+    /// The jobs that run, each its load with `pid`, without `except`; those of this master alone, if one is named.
+    pub(crate) fn running_of(&self, master: Option<&str>, except: &str) -> Vec<Value> {
+        let asked = |load: &Value| master.is_none() || load.get_text(MASTER) == master;
+        self.loads(except).filter(|load| self.is_alive(load) && asked(load)).collect()
+    }
+
+    /// The loads that are recorded, whether their jobs run or not, in the order of their jids.
+    fn loads(&self, except: &str) -> impl Iterator<Item = Value> {
         // First the slots: a job that gets its file meanwhile is then in both.
         let mut all: BTreeMap<Jid, Value> = self.in_slots().collect();
         all.extend(self.jids().into_iter().filter_map(|jid| Some((jid.clone(), self.read(&jid)?))));
-        let others = all.into_iter().filter(|(jid, _)| jid.as_str() != except);
-        others.filter_map(|(_, load)| self.if_running(load)).collect()
+        all.into_iter().filter(move |(jid, _)| jid.as_str() != except).map(|(_, load)| load)
+    }
+
+    /// The folder.
+    pub(crate) fn path(&self) -> &Path {
+        &self.dir
     }
 
     /// One job that runs.
@@ -271,8 +286,12 @@ impl ProcDir {
 
     fn if_running(&self, mut load: Value) -> Option<Value> {
         let _ = load.remove(MASTER);
-        let pid = load.get_u64(PID)?;
-        (pid == u64::from(self.pid) || is_salt(pid)).then_some(load)
+        self.is_alive(&load).then_some(load)
+    }
+
+    /// Whether the process of a job is alive: this one, or another one of Salt's.
+    fn is_alive(&self, load: &Value) -> bool {
+        load.get_u64(PID).is_some_and(|pid| pid == u64::from(self.pid) || is_salt(pid))
     }
 
     fn read(&self, jid: &Jid) -> Option<Value> {

@@ -21,6 +21,7 @@ use crate::grains::GrainsStore;
 use crate::jobs::{CONTROL_SLOTS, JobLimits, JobParts, JobRunner, Jobs, ProcDir};
 use crate::modules::Modules;
 use crate::owner::Refusals;
+use crate::owner::running::{self, Answering};
 use crate::pillar::{OwnPillar, PillarStore, Refresh};
 use crate::pki::Pki;
 use crate::returners::Returners;
@@ -44,6 +45,8 @@ pub(crate) struct Base {
     pub(crate) jobs: Arc<Jobs>,
     pub(crate) beacons: Arc<Beacons>,
     pub(crate) schedule: Arc<Schedule>,
+    /// Tells who looks what runs.
+    _answering: Option<Answering>,
 }
 
 impl Base {
@@ -130,6 +133,7 @@ impl Base {
         }
         broker.attach(&sandbox);
         beacons.attach(&sandbox);
+        let answering = running::answer(&procs, &sandbox);
         let (walls, of) = (sandbox.walls_summary(), Arc::clone(&grains));
         let _ = tokio::task::spawn_blocking(move || of.put_walls(walls)).await;
         let returners = Returners::new(Arc::clone(&opts), Arc::clone(&sandbox), Arc::clone(&modules));
@@ -158,7 +162,21 @@ impl Base {
                 seen_jids: opts.jobs.seen_jids,
             },
         });
-        Ok(Self { opts, grains, pillar, refresh, procs, modules, sandbox, masters, events, jobs, schedule, beacons })
+        Ok(Self {
+            opts,
+            grains,
+            pillar,
+            refresh,
+            procs,
+            modules,
+            sandbox,
+            masters,
+            events,
+            jobs,
+            schedule,
+            beacons,
+            _answering: answering,
+        })
     }
 }
 

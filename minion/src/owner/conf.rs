@@ -84,12 +84,8 @@ pub(crate) fn carry_out(opts: &MinionOpts, deed: Deed, text: &str, test: bool) -
         put(&mut whole, &line.path[1..], Some(merged)).map_err(|why| by_hand(&why))?;
     }
     Settings::load(&whole, &opts.conf_dir).map_err(|why| format!("{why}; nothing was changed"))?;
-    let edited = match &new {
-        Some(new) => edit::change(&file.text, &line.path, present.as_ref(), new),
-        None => edit::remove(&file.text, &line.path),
-    };
     let style = "the file is not in the style that this can change";
-    let edited = edited.ok_or_else(|| by_hand(style))?;
+    let edited = edit::edit(&file.text, &line.path, &file.value, &expected).ok_or_else(|| by_hand(style))?;
     let read = yaml::load(&edited).map_err(|_| by_hand(style))?;
     if !same(&read, &expected) {
         return Err(by_hand(style));
@@ -230,7 +226,13 @@ fn read(path: &Path) -> Result<(String, Value), String> {
     let failed = |why: String| format!("{}: {why}", path.display());
     let text = match brine_files::read_named_text(path, yaml::MAX_TEXT as u64) {
         Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            // The new file would take the link's place.
+            if path.is_symlink() {
+                return Err(failed("it is a link to what is not there".to_owned()));
+            }
+            String::new()
+        }
         Err(error) => return Err(failed(error.to_string())),
     };
     let value = yaml::load(&text).map_err(|error| failed(error.to_string()))?;
@@ -299,5 +301,101 @@ mod tests {
         assert!(error.contains("another sandbox.grant") && error.contains("nothing was changed"), "{error}");
         drop(held);
         lock(dir.path(), Duration::ZERO).unwrap();
+    }
+
+    /// A configuration folder with these files, the included ones as `minion.d/NAME`.
+    fn folder(files: &[(&str, &str)]) -> (tempfile::TempDir, MinionOpts) {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("minion.d")).unwrap();
+        for (name, text) in files {
+            fs::write(dir.path().join(name), text).unwrap();
+        }
+        let opts = MinionOpts::load(dir.path(), Some("web1")).unwrap();
+        (dir, opts)
+    }
+
+    const LINE: &str = "cmd: {process: [/bin/x]}";
+    const OWN: &str = "sandbox:\n  modules:\n    cmd: {process: [/bin/x]}\n";
+
+    #[test]
+    fn the_file_is_the_one_with_the_section() {
+        let other = "sandbox:\n  learn: true   # l\n";
+        let with = "sandbox:\n  learn: true   # l\n  modules:\n    cmd: {process: [/bin/x]}\n";
+        let (main, own, a, b) = ("minion", "minion.d/sandbox.conf", "minion.d/a.conf", "minion.d/b.conf");
+        for (files, changed) in [
+            (&[][..], Ok((own, OWN))),
+            (&[(main, "user: root\n")], Ok((own, OWN))),
+            (&[(main, other)], Ok((main, with))),
+            (&[(a, other), (main, "user: root\n")], Ok((a, with))),
+            (&[(a, other), (own, other)], Ok((own, with))),
+            (&[(a, other), (b, other)], Err("each have a section sandbox")),
+            // What is not included is not read.
+            (&[("minion.d/a.txt", "sandbox: {x: [\n"), ("minion.d/.a.conf", other)], Ok((own, OWN))),
+            (&[(main, "sandbox: {modules: {cmd: {process: false}}}\n")], Err("would replace")),
+        ] {
+            let (dir, opts) = folder(files);
+            let done = carry_out(&opts, Deed::Grant, LINE, false);
+            match changed {
+                Ok((file, text)) => {
+                    let done = done.unwrap();
+                    assert!(done.get_text("file").unwrap().ends_with(file), "{files:?}: {done}");
+                    assert_eq!(fs::read_to_string(dir.path().join(file)).unwrap(), text, "{files:?}");
+                }
+                Err(why) => assert!(done.unwrap_err().contains(why), "{files:?}"),
+            }
+            for (name, text) in files.iter().filter(|(name, _)| changed.is_err() || changed.unwrap().0 != *name) {
+                assert_eq!(fs::read_to_string(dir.path().join(name)).unwrap(), *text, "{files:?}");
+            }
+        }
+    }
+
+    /// A file that became something else since the configuration was read.
+    #[test]
+    fn links_stay_and_what_is_no_file_of_the_owner_is_left() {
+        use std::os::unix::fs::{PermissionsExt as _, symlink};
+        let elsewhere = tempfile::tempdir().unwrap();
+        let real = elsewhere.path().join("real");
+        fs::write(&real, "# r\nsandbox:\n  learn: true\n").unwrap();
+        fs::set_permissions(&real, fs::Permissions::from_mode(0o640)).unwrap();
+        let (dir, opts) = folder(&[]);
+        let own = dir.path().join("minion.d/sandbox.conf");
+        symlink(&real, &own).unwrap();
+        carry_out(&opts, Deed::Grant, LINE, false).unwrap();
+        assert!(own.is_symlink() && fs::read_to_string(&real).unwrap().contains("/bin/x"));
+        assert_eq!(fs::metadata(&real).unwrap().permissions().mode() & 0o7777, 0o640);
+
+        let refused = |make: &dyn Fn(&Path), why: &str| {
+            let (dir, opts) = folder(&[]);
+            let own = dir.path().join("minion.d/sandbox.conf");
+            make(&own);
+            let error = carry_out(&opts, Deed::Grant, LINE, false).unwrap_err();
+            assert!(error.contains(why) && error.contains("sandbox.conf"), "{error}");
+            assert!(fs::symlink_metadata(&own).is_ok_and(|it| !it.is_file() || it.len() != OWN.len() as u64));
+        };
+        refused(&|own| symlink("/nowhere/at/all", own).unwrap(), "");
+        refused(&|own| fs::create_dir(own).unwrap(), "");
+        refused(
+            &|own| rustix::fs::mknodat(rustix::fs::CWD, own, rustix::fs::FileType::Fifo, Mode::RWXU, 0).unwrap(),
+            "",
+        );
+        refused(&|own| fs::write(own, b"sandbox: \xff").unwrap(), "");
+        refused(&|own| fs::write(own, "a: 1\na: 2\n").unwrap(), "twice");
+        refused(&|own| fs::write(own, "a: 1\n---\nb: 2\n").unwrap(), "single document");
+        refused(&|own| fs::write(own, "- a\n").unwrap(), "");
+        // Somebody else could write it, and so grant by himself.
+        let others = |own: &Path| {
+            fs::write(own, "user: root\n").unwrap();
+            fs::set_permissions(own, fs::Permissions::from_mode(0o666)).unwrap();
+        };
+        refused(&others, "");
+        if rustix::process::geteuid().is_root() {
+            refused(
+                &|own| {
+                    fs::write(own, "user: root\n").unwrap();
+                    std::os::unix::fs::chown(own, Some(65_534), None).unwrap();
+                },
+                "",
+            );
+        }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! - `refusals.rs` what was refused, counted; `journal.rs` its file
 //! - `suggest.rs`  the lines that would have let it be; `risk.rs` a word on each
+//! - `running.rs`  what runs now, and what it uses
 //! - `line.rs`     a line of configuration and its place; `value.rs` entries added and taken away
 //! - `edit.rs`     changes the text of a configuration file and keeps its comments; `conf.rs` grants and revokes
 //!
@@ -14,6 +15,7 @@ mod journal;
 mod line;
 mod refusals;
 mod risk;
+pub(crate) mod running;
 pub(crate) mod suggest;
 mod value;
 

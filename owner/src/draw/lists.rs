@@ -8,17 +8,22 @@ use ratatui::widgets::{Block, Cell, Paragraph, Row, Table, TableState, Wrap};
 
 use super::{BAD, CHOSEN, LOOK};
 use crate::app::{App, Pane};
-use crate::snapshot::{HeldUpdate, Refusal, Running, Snapshot, line};
+use crate::snapshot::{HeldUpdate, Refusal, Running, Share, Snapshot, line};
 
 /// Cells of a bar.
-const BAR: usize = 6;
+const BAR: usize = 10;
+/// Parts of a limit, of which the last one needs a look.
+const NEARLY: usize = 6;
 /// Characters of a master's fingerprint: as many as tell masters apart.
 const FINGERPRINT: usize = 11;
 
 pub(super) fn draw(frame: &mut Frame<'_>, app: &App, area: Rect) {
     let Some(snapshot) = app.snapshot() else { return };
     let (table, empty, detail) = match app.pane() {
-        Pane::Running => (running(snapshot), "Nothing runs.", None),
+        Pane::Running => {
+            let detail = snapshot.running.get(app.selected()).map(running_detail);
+            (running(snapshot, area.width), "Nothing runs.", detail)
+        }
         Pane::Refused => {
             let all = app.refusals();
             let detail = all.get(app.selected()).map(|one| refusal_detail(one));
@@ -64,33 +69,103 @@ fn table<'a>(rows: Vec<Row<'a>>, widths: &[Constraint], head: &[&'a str]) -> Opt
     (!rows.is_empty()).then(|| Table::new(rows, widths.to_vec()).header(head))
 }
 
-fn running(snapshot: &Snapshot) -> Option<Table<'_>> {
-    let rows = snapshot.running.iter().map(|job| {
-        let (bar, style) = used(job);
-        let cells = [
-            job.jid.as_str().into(),
-            job.function.as_str().into(),
-            job.by.as_str().into(),
-            Cell::from(bar).style(style),
+/// Columns from which a row has room for the job's id, and for bars.
+const WITH_JID: u16 = 100;
+const WITH_BARS: u16 = 150;
+
+fn running(snapshot: &Snapshot, width: u16) -> Option<Table<'_>> {
+    let bar = if width >= WITH_BARS { BAR } else { 0 };
+    let rows = snapshot.running.iter().map(|call| {
+        let share = |share: Option<Share>, unit: fn(Share) -> String| {
+            share.map_or_else(Cell::default, |it| used(it, unit, bar))
+        };
+        let mut cells = vec![
+            Cell::from(name_of(call)),
+            call.by.as_str().into(),
+            share(Some(call.time), seconds),
+            share(call.memory, mebibytes),
+            share(call.cpu, tenths),
         ];
+        if width >= WITH_JID {
+            cells.insert(0, call.jid.as_str().into());
+        }
         Row::new(cells)
     });
-    let widths = [Constraint::Length(20), Constraint::Fill(1), Constraint::Length(15), Constraint::Length(17)];
-    table(rows.collect(), &widths, &["job", "function", "asked by", "time of budget"])
+    let bar = if bar > 0 { u16::try_from(bar + 1).unwrap_or_default() } else { 0 };
+    let mut widths = vec![Constraint::Fill(1), Constraint::Length(15)];
+    widths.extend([14, 15, 14].map(|text| Constraint::Length(text + bar)));
+    let mut head = vec!["function", "asked by", "time", "memory", "CPU"];
+    if width >= WITH_JID {
+        widths.insert(0, Constraint::Length(20));
+        head.insert(0, "job");
+    }
+    table(rows.collect(), &widths, &head)
 }
 
-/// The time that a job took of its budget, as a bar.
-fn used(job: &Running) -> (String, Style) {
-    let Some(budget) = job.budget.filter(|budget| *budget > 0) else {
-        return (format!("{} s", job.seconds), Style::new());
+/// A call that a function made is below the job's own.
+fn name_of(call: &Running) -> String {
+    let name = match &call.state {
+        Some(state) => format!("{} {state}", call.function),
+        None => call.function.clone(),
     };
-    let full = usize::try_from(job.seconds.saturating_mul(BAR as u64) / budget).unwrap_or(BAR).min(BAR);
-    let style = match full {
-        BAR.. => BAD,
-        5.. => LOOK,
+    if call.called_by.is_some() { format!("↳ {name}") } else { name }
+}
+
+fn running_detail(call: &Running) -> Vec<Line<'static>> {
+    let mut lines = vec![Line::from(format!("{}, job {}, asked by {}", name_of(call), call.jid, call.by))];
+    if let Some(caller) = &call.called_by {
+        lines.push(Line::from(format!("called by {caller}")));
+    }
+    lines.push(Line::from(match (call.memory, call.time.most) {
+        (None, None) => "It waits for its turn, or its process does not tell what it uses.",
+        (None, Some(_)) => "Its executor did not tell in time what it uses.",
+        (Some(_), _) => "Memory and CPU time are what its executor tells.",
+    }));
+    lines
+}
+
+/// What is used of a limit, after a bar with this many cells.
+fn used(share: Share, unit: fn(Share) -> String, bar: usize) -> Cell<'static> {
+    let Some(most) = share.most.filter(|most| *most > 0) else { return Cell::from(unit(share)) };
+    let of = |parts: usize| {
+        usize::try_from(u128::from(share.used) * parts as u128 / u128::from(most)).unwrap_or(parts).min(parts)
+    };
+    let style = match of(NEARLY) {
+        NEARLY.. => BAD,
+        part if part == NEARLY - 1 => LOOK,
         _ => Style::new(),
     };
-    (format!("{}{} {}/{budget} s", "█".repeat(full), "░".repeat(BAR - full), job.seconds), style)
+    let full = of(bar);
+    let gap = if bar > 0 { " " } else { "" };
+    Cell::from(format!("{}{}{gap}{}", "█".repeat(full), "░".repeat(bar - full), unit(share))).style(style)
+}
+
+fn seconds(time: Share) -> String {
+    of_most(time, |ms| format!("{}", ms / 1_000), "s")
+}
+
+fn tenths(time: Share) -> String {
+    let shown = |ms: u64| match ms % 1_000 {
+        0 => format!("{}", ms / 1_000),
+        rest => format!("{}.{}", ms / 1_000, rest / 100),
+    };
+    of_most(time, shown, "s")
+}
+
+fn mebibytes(memory: Share) -> String {
+    // Small instances have less than ten.
+    let shown = |bytes: u64| match (bytes >> 20, bytes % (1 << 20)) {
+        (whole @ 0..10, rest) if rest > 0 => format!("{whole}.{}", rest * 10 >> 20),
+        (whole, _) => format!("{whole}"),
+    };
+    of_most(memory, shown, "MiB")
+}
+
+fn of_most(share: Share, shown: impl Fn(u64) -> String, unit: &str) -> String {
+    match share.most {
+        Some(most) => format!("{} of {} {unit}", shown(share.used), shown(most)),
+        None => format!("{} {unit}", shown(share.used)),
+    }
 }
 
 fn refused<'a>(all: &[&'a Refusal]) -> Option<Table<'a>> {

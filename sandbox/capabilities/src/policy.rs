@@ -44,6 +44,8 @@ pub enum PolicyOp {
         /// The content, in hex.
         sha256: String,
     },
+    /// Returns a list of maps: the jobs that run, and what their calls use of their limits.
+    Running,
     /// Returns a list of maps: what was refused on this host, the last first.
     Refusals,
     /// Returns a list of maps: the lines of configuration that would have let refused calls be, and why.
@@ -76,7 +78,7 @@ impl Operation for PolicyOp {
 
     fn size(&self) -> Size {
         match self {
-            Self::List | Self::Check | Self::Refusals => Size::default(),
+            Self::List | Self::Check | Self::Running | Self::Refusals => Size::default(),
             Self::Suggest { module, .. } => Size::names(module.as_ref().map_or(0, String::len)),
             Self::Grant { line } | Self::Revoke { line } => Size::names(line.len()),
             Self::Show { name } | Self::Diff { name } | Self::Rollback { name } => Size::names(name.len()),
@@ -86,7 +88,7 @@ impl Operation for PolicyOp {
 
     fn check(self, who: &Asker<'_>, _: &Grants) -> Result<Self, Refusal> {
         match &self {
-            Self::List | Self::Check | Self::Refusals => Ok(self),
+            Self::List | Self::Check | Self::Running | Self::Refusals => Ok(self),
             Self::Suggest { since_s, module } => {
                 if since_s.is_some_and(|age| age > MAX_AGE) {
                     return Err(forms::malformed("the age", "is more than a hundred years"));

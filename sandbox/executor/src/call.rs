@@ -151,7 +151,7 @@ async fn in_instance(
         Err(message) => return nothing(FailKind::Unknown, message),
     };
     let grants = InterfaceSet::new(&run.imports_granted);
-    let imports = Imports { grants, recorded: run.record.is_some() };
+    let imports = Imports::of(grants, &run);
     let pre = match module.linked(&host.links, imports) {
         Ok(pre) => pre,
         Err(message) => return nothing(FailKind::Refused, message),
@@ -162,6 +162,7 @@ async fn in_instance(
     };
     let mut store = Box::new(store(host, &module.name, &mut run, line));
     store.data_mut().recorder = recorder;
+    store.data_mut().unconnected = imports.unconnected;
     store.data_mut().files.asks = grants.asks_about_files();
     let (limits, name) = (&run.limits, &function.signature.name);
     let mut meter = Meter { cpu: Duration::ZERO };
@@ -321,6 +322,7 @@ async fn drive(
                 let polled = catch_unwind(AssertUnwindSafe(|| guest.as_mut().poll(within)));
                 line.activity.end();
                 meter.cpu += thread_cpu().saturating_sub(before);
+                line.spent(meter.cpu);
                 match polled {
                     Err(_) => return Poll::Ready(Some(End::Panicked)),
                     Ok(Poll::Ready(result)) => return Poll::Ready(Some(End::Returned(result))),

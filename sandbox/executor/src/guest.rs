@@ -39,6 +39,8 @@ pub struct Guest {
     pub files: Files,
     /// The table numbers of the guest's sockets; some may be closed.
     pub tcp: Vec<u32>,
+    /// Whether its sockets are those of [`crate::host::unconnected`].
+    pub unconnected: bool,
     rules: Vec<NetworkRule>,
     network: Option<Arc<Network>>,
     /// The table of host resources.
@@ -75,6 +77,7 @@ impl Guest {
             module: Arc::clone(module),
             files: Files::new(module, limits),
             tcp: Vec::new(),
+            unconnected: false,
             rules,
             network: None,
             memory,

@@ -1,11 +1,11 @@
 //! The state that a call and the socket's loop share: the call's requests to the minion, and the minion's messages to
 //! it.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use brine_sandbox_wire::{ByteBuf, FromExecutor, HostError, HostOp, LogLevel, Wanted};
+use brine_sandbox_wire::{ByteBuf, FromExecutor, HostError, HostOp, InUse, LogLevel, Wanted};
 use tokio::sync::{Notify, oneshot};
 
 use crate::activity::Activity;
@@ -44,6 +44,8 @@ pub struct Line {
     /// Whether the call computes or waits.
     pub activity: Arc<Activity>,
     long: AtomicBool,
+    /// Microseconds of CPU time until the end of the last turn.
+    cpu_us: AtomicU64,
     state: Mutex<LineState>,
     ledger: Mutex<Ledger>,
 }
@@ -74,6 +76,7 @@ impl Line {
             changed: Arc::default(),
             activity: Arc::default(),
             long: AtomicBool::new(false),
+            cpu_us: AtomicU64::new(0),
             state: Mutex::new(state),
             ledger: Mutex::default(),
         }
@@ -158,6 +161,17 @@ impl Line {
     #[must_use]
     pub fn is_long(&self) -> bool {
         self.long.load(Ordering::Relaxed)
+    }
+
+    /// Records the CPU time that the call has used.
+    pub fn spent(&self, cpu: Duration) {
+        self.cpu_us.store(u64::try_from(cpu.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    /// Returns what the call uses now.
+    #[must_use]
+    pub fn in_use(&self) -> InUse {
+        InUse { call: self.call, memory: self.ledger().held, cpu_us: self.cpu_us.load(Ordering::Relaxed) }
     }
 
     /// Delivers the minion's reply. A reply for which nothing waits is dropped.

@@ -4,9 +4,11 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use brine_sandbox_wire::Run;
 use wasmtime::Engine;
 use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{Component, HasSelf, InstancePre, Linker};
+use wasmtime_wasi::p2::bindings::sockets::tcp;
 
 use crate::guest::Guest;
 use crate::host::bindings::brine::host as wit;
@@ -14,6 +16,9 @@ use crate::host::{GRANTABLE, recorded, wasi};
 
 /// Interfaces that every module may import, beside WASI's.
 const ALWAYS: [&str; 3] = ["brine:host/types", "brine:host/log", "brine:host/job"];
+
+/// The interface of sockets.
+const TCP: &str = "wasi:sockets/tcp";
 
 /// Upper bound on the characters of import names in a message.
 const MAX_NAMES: usize = 300;
@@ -62,11 +67,23 @@ pub struct Imports {
     pub grants: InterfaceSet,
     /// Whether the call is recorded or replayed.
     pub recorded: bool,
+    /// Whether the call has sockets but no address to connect to.
+    pub unconnected: bool,
+}
+
+impl Imports {
+    /// Those of a call with these grants.
+    #[must_use]
+    pub fn of(grants: InterfaceSet, run: &Run) -> Self {
+        let recorded = run.record.is_some();
+        let unconnected = !recorded && run.direct.network.is_empty() && grants.has(TCP);
+        Self { grants, recorded, unconnected }
+    }
 }
 
 impl From<InterfaceSet> for Imports {
     fn from(grants: InterfaceSet) -> Self {
-        Self { grants, recorded: false }
+        Self { grants, recorded: false, unconnected: false }
     }
 }
 
@@ -139,7 +156,7 @@ impl Linkers {
         Ok(linker)
     }
 
-    fn make(&self, Imports { grants, recorded }: Imports) -> wasmtime::Result<Linker<Guest>> {
+    fn make(&self, Imports { grants, recorded, unconnected }: Imports) -> wasmtime::Result<Linker<Guest>> {
         let mut linker = Linker::new(&self.engine);
         if recorded {
             recorded::link(&mut linker)?
@@ -150,7 +167,9 @@ impl Linkers {
         wit::log::add_to_linker::<_, HasSelf<Guest>>(&mut linker, |guest| guest)?;
         wit::job::add_to_linker::<_, HasSelf<Guest>>(&mut linker, |guest| guest)?;
         for (name, add) in GRANTABLE.iter().copied().flatten() {
-            if grants.has(name) {
+            if *name == TCP && unconnected {
+                tcp::add_to_linker::<_, HasSelf<Guest>>(&mut linker, |guest| guest)?;
+            } else if grants.has(name) {
                 match recorded::granted(name).filter(|_| recorded) {
                     Some(add) => add(&mut linker)?,
                     None => add(&mut linker)?,

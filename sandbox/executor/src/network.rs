@@ -79,6 +79,14 @@ impl Network {
     }
 }
 
+/// The line of the log about a refused connection.
+pub fn not_granted(to: SocketAddr, module: &str) -> String {
+    format!(
+        "a connection to {to} was not granted to module {module}; the owner of this host grants it by this line under sandbox: modules: \
+         in the minion's configuration: {module}: {{network: [\"{to}\"]}}"
+    )
+}
+
 /// Whether a guest may do this with this address.
 pub fn check(
     network: Arc<Network>,
@@ -92,12 +100,7 @@ pub fn check(
             SocketAddrUse::TcpConnect => {
                 let allowed = network.allows(address);
                 if !allowed {
-                    let grant = format!("{module}: {{network: [\"{address}\"]}}");
-                    let text = format!(
-                        "a connection to {address} was not granted to module {module}; the owner of this host grants it by this \
-                         line under sandbox: modules: in the minion's configuration: {grant}"
-                    );
-                    line.log(LogLevel::Warning, &text);
+                    line.log(LogLevel::Warning, &not_granted(address, &module));
                     line.refused(Wanted::Connection { to: address });
                 }
                 allowed

@@ -282,6 +282,10 @@ impl Executor {
             }
             ToExecutor::Ping { n } => Ok(Some(FromExecutor::Pong { n })),
             ToExecutor::Look { n, lease } => Ok(Some(self.look(n, lease))),
+            ToExecutor::Measure { n } => {
+                let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+                Ok(Some(FromExecutor::Measured { n, calls: calls.values().map(|line| line.in_use()).collect() }))
+            }
         }
     }
 

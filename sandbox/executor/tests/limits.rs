@@ -320,3 +320,46 @@ async fn what_does_not_fit_says_so_with_static_types_too() {
         assert_failed(&outcome, FailKind::Arguments, &line);
     }
 }
+
+/// What runs is told while it runs, also of a guest that computes.
+#[tokio::test]
+async fn what_calls_use_is_told_while_they_run() {
+    let mut executor = Executor::start().await;
+    executor.send(ToExecutor::Measure { n: 1 }).await;
+    assert!(matches!(executor.next().await, FromExecutor::Measured { n: 1, calls } if calls.is_empty()));
+    let wat = bare(r#"(memory 32) (func (export "f") (loop br 0))"#);
+    let module = executor.load(&wat).await;
+    let run = executor.run(module, "f");
+    let call = run.call;
+    executor.send(ToExecutor::Run(Box::new(run))).await;
+    let (mut before, mut n) = (0, 1);
+    // Twice more than before.
+    for _ in 0..2 {
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        loop {
+            n += 1;
+            executor.send(ToExecutor::Measure { n }).await;
+            let FromExecutor::Measured { n: answered, calls } = executor.next().await else { panic!() };
+            assert_eq!(answered, n);
+            let [used] = calls[..] else { panic!("{calls:?}") };
+            assert_eq!(used.call, call);
+            if used.cpu_us > before && used.memory >= 32 << 16 {
+                before = used.cpu_us;
+                break;
+            }
+            assert!(std::time::Instant::now() < until, "{used:?}");
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    }
+    executor.send(ToExecutor::Kill { call, reason: "enough".into() }).await;
+    assert!(matches!(executor.next().await, FromExecutor::Done { .. }));
+    // A call that has ended is gone a moment later.
+    loop {
+        executor.send(ToExecutor::Measure { n }).await;
+        match executor.next().await {
+            FromExecutor::Measured { calls, .. } if calls.is_empty() => break,
+            FromExecutor::Measured { .. } => tokio::task::yield_now().await,
+            other => panic!("{other:?}"),
+        }
+    }
+}

@@ -10,6 +10,7 @@ use brine_executor::guest::Guest;
 use brine_kit::wait::within;
 use brine_sandbox_wire::{ByteBuf, FromExecutor, HostError, HostOp, Limits, NetworkOp, NetworkRule, Wanted};
 use wasmtime::component::Resource;
+use wasmtime_wasi::p2::bindings::io::poll::HostPollable;
 use wasmtime_wasi::p2::bindings::sockets::instance_network::Host as _;
 use wasmtime_wasi::p2::bindings::sockets::ip_name_lookup::{Host as _, HostResolveAddressStream, ResolveAddressStream};
 use wasmtime_wasi::p2::bindings::sockets::network::{ErrorCode, IpAddress, IpAddressFamily, IpSocketAddress};
@@ -105,6 +106,55 @@ async fn nothing_without_a_grant() {
     assert_eq!(guest.create_tcp_socket(IpAddressFamily::Ipv4).map_err(code).err(), Some(ErrorCode::AccessDenied));
     assert_eq!(guest.create_tcp_socket(IpAddressFamily::Ipv6).map_err(code).err(), Some(ErrorCode::AccessDenied));
     assert_eq!(said(&guest).1, [Wanted::Socket]);
+}
+
+/// Without any rule there is no socket, but the owner is told of each address with the line that would grant it.
+#[tokio::test]
+async fn without_a_rule_an_address_is_refused_and_told() {
+    let (listener, to) = listener();
+    listener.set_nonblocking(true).unwrap();
+    let mut guest = guest(&[]);
+    guest.unconnected = true;
+    let network = |guest: &mut Guest| guest.sockets().instance_network().unwrap();
+    for _ in 0..2 {
+        let socket = socket(&mut guest, to).unwrap();
+        let handle = network(&mut guest);
+        guest.set_keep_alive_enabled(same(&socket), true).unwrap();
+        assert_eq!(guest.finish_connect(same(&socket)).map(drop).map_err(code), Err(ErrorCode::NotInProgress));
+        guest.start_connect(same(&socket), handle, to.into()).unwrap();
+        let pollable = HostTcpSocket::subscribe(&mut guest, same(&socket)).unwrap();
+        within(guest.table.block(same(&pollable))).await.unwrap();
+        HostPollable::drop(&mut guest.table, pollable).unwrap();
+        assert_eq!(guest.finish_connect(same(&socket)).map(drop).map_err(code), Err(ErrorCode::AccessDenied));
+        // It is not tried again with the same socket, and is nothing that is read or listened on.
+        let handle = network(&mut guest);
+        assert_eq!(guest.start_connect(same(&socket), handle, to.into()).map_err(code), Err(ErrorCode::InvalidState));
+        assert!(guest.remote_address(same(&socket)).is_err() && guest.accept(same(&socket)).is_err());
+        assert_eq!(within(guest.start_listen(same(&socket))).await.map_err(code), Err(ErrorCode::AccessDenied));
+        HostTcpSocket::drop(&mut guest, socket).unwrap();
+    }
+    let (lines, told) = said(&guest);
+    assert!(lines[0].ends_with(&format!("deploy: {{network: [\"{to}\"]}}")), "{lines:?}");
+    assert_eq!(told, [Wanted::Connection { to }]);
+    assert!(listener.accept().is_err(), "nobody connected");
+    // A socket is of one family, and binds to nothing that others could reach.
+    for (family, to, expect) in [
+        (IpAddressFamily::Ipv6, "192.0.2.1:80", ErrorCode::InvalidArgument),
+        (IpAddressFamily::Ipv4, "0.0.0.0:80", ErrorCode::InvalidArgument),
+        (IpAddressFamily::Ipv4, "192.0.2.1:0", ErrorCode::InvalidArgument),
+        (IpAddressFamily::Ipv6, "[::ffff:192.0.2.1]:80", ErrorCode::InvalidArgument),
+    ] {
+        let (socket, handle) = (guest.create_tcp_socket(family).unwrap(), network(&mut guest));
+        let to: SocketAddr = to.parse().unwrap();
+        assert_eq!(guest.start_connect(socket, handle, to.into()).map_err(code), Err(expect), "{to}");
+    }
+    for (address, expect) in [("0.0.0.0:0", Ok(())), ("0.0.0.0:80", Err(ErrorCode::AccessDenied))] {
+        let (socket, handle) = (guest.create_tcp_socket(IpAddressFamily::Ipv4).unwrap(), network(&mut guest));
+        let address: SocketAddr = address.parse().unwrap();
+        let bound = within(guest.start_bind(same(&socket), handle, address.into())).await;
+        assert_eq!(bound.map_err(code), expect, "{address}");
+    }
+    assert_eq!(said(&guest).1, []);
 }
 
 #[tokio::test]

@@ -28,6 +28,8 @@ modules:
     mine: [load]
     jobs: true
     modules: true
+  lined:
+    process: {lines: ["/usr/bin/systemctl restart web.service", "/bin/ls -l *"], env: [APP_*]}
   everything:
     process: any
     network: ["name:*", "0.0.0.0/0:*"]
@@ -43,7 +45,7 @@ modules:
     filesystem: {/: ro}
     changes: {/: rw+setid}
 "#;
-const MODULES: [&str; 4] = ["nothing", "some", "everything", "unknown"];
+const MODULES: [&str; 5] = ["nothing", "some", "everything", "unknown", "lined"];
 const MARK: &str = "in the minion's configuration: ";
 
 fn settings() -> Policy {
@@ -128,7 +130,21 @@ fn within(grants: &Grants, op: &HostOp) {
             let texts = run.argv.iter().chain(&run.cwd).chain(run.env.iter().flat_map(|(name, value)| [name, value]));
             assert!(texts.clone().all(|text| !text.contains('\0')));
             assert!(run.cwd.as_ref().is_none_or(|cwd| cwd.starts_with('/') && !cwd.contains("/..")));
-            if let Names::Only(programs) = &grants.process.programs {
+            if grants.process.lines.is_some() {
+                // A word that stands for another stands for no option, path or assignment.
+                let words: Vec<&str> = run.argv.iter().map(String::as_str).collect();
+                let plain = |word: &str| !word.is_empty() && !word.starts_with('-') && !word.contains(['/', '=']);
+                let is_granted = match words[..] {
+                    ["/usr/bin/systemctl", "restart", "web.service"] => true,
+                    ["/bin/ls", "-l", word] => plain(word),
+                    _ => false,
+                };
+                assert!(is_granted, "{words:?}");
+                // The words alone count.
+                assert!(run.stdin.as_ref().is_none_or(|stdin| stdin.is_empty()) && run.run_as.is_none(), "{run:?}");
+                assert!(run.cwd.as_deref().is_none_or(|cwd| cwd == "/"), "{run:?}");
+                assert!(run.env.iter().all(|(name, _)| !name.starts_with("APP_") && !name.starts_with("LD_")), "{run:?}");
+            } else if let Names::Only(programs) = &grants.process.programs {
                 assert!(programs.contains(&run.argv[0]), "{:?}", run.argv);
                 for (name, _) in &run.env {
                     let harmless = ["LANG", "TZ"].contains(&name.as_str()) || name.starts_with("LC_");

@@ -40,7 +40,8 @@ use late::Late;
 pub use reload::Reloaded;
 
 use crate::{
-    Broker, Caller, InstallError, Installed, JobOutcome, Module, ModuleName, RemoveError, SandboxConfig, Synced,
+    Broker, Caller, InstallError, Installed, JobOutcome, Module, ModuleName, RemoveError, RunningCall, SandboxConfig,
+    Synced,
 };
 
 /// Upper bound on installs that run or wait for the compiler. Each holds its component in memory.
@@ -458,6 +459,16 @@ impl Sandbox {
     /// Returns the number of calls that run or wait, nested ones included. For tests and reports.
     pub fn instances(&self) -> usize {
         self.inner.jobs.count()
+    }
+
+    /// Returns the calls that run, nested ones included, with what they use. It asks the executors, and waits for them half a
+    /// second at most.
+    pub async fn running(&self) -> Vec<RunningCall> {
+        let links = self.inner.executors.links();
+        let calls = futures_util::future::join_all(links.iter().map(|link| link.measure())).await;
+        let mut calls: Vec<RunningCall> = calls.into_iter().flatten().collect();
+        calls.sort_by_key(|call| call.number);
+        calls
     }
 
     /// Returns the running executors: process id, direct grants, and walls.

@@ -17,8 +17,8 @@ pub mod messages;
 pub use connection::{Connection, Inbox, Received, Receiver, Sender};
 pub use error::WireError;
 pub use messages::{
-    FailKind, Foreseen, FromExecutor, HostError, JobContext, Limits, LogLevel, MAX_FRAME, Message, Outcome, Record,
-    Run, Sha256Hex, StateContext, ToExecutor, Usage,
+    FailKind, Foreseen, FromExecutor, HostError, InUse, JobContext, Limits, LogLevel, MAX_FRAME, Message, Outcome,
+    Record, Run, Sha256Hex, StateContext, ToExecutor, Usage,
 };
 
 pub use brine_capabilities::ops::*;

@@ -83,6 +83,11 @@ pub enum ToExecutor {
         /// Calls that wait and hold at most this many bytes of memory give back the rest of their lease.
         lease: u64,
     },
+    /// Ask what the running calls use. The answer is `Measured`.
+    Measure {
+        /// Number of the question, repeated in the answer.
+        n: u64,
+    },
 }
 
 impl Message for ToExecutor {
@@ -187,9 +192,27 @@ pub enum FromExecutor {
         /// Calls among them that hold no more than the lease of this `Look` from now on, and ask before they hold more.
         gave_back: Vec<u64>,
     },
+    /// The answer to `Measure`. It is shown to people and decides nothing.
+    Measured {
+        /// The number in the `Measure`.
+        n: u64,
+        /// Each call that has not ended.
+        calls: Vec<InUse>,
+    },
 }
 
 impl Message for FromExecutor {}
+
+/// What a running call uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InUse {
+    /// The call's number.
+    pub call: u64,
+    /// Bytes of memory that its instance holds now.
+    pub memory: u64,
+    /// Microseconds of CPU time until its last turn ended.
+    pub cpu_us: u64,
+}
 
 /// A call of a function.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -39,6 +39,10 @@ impl Guest for Module {
         policy::approve(&name.name("name")?, &sha256.name("sha256")?)
     }
 
+    fn running() -> Data {
+        policy::running()
+    }
+
     fn refusals() -> Data {
         policy::refusals()
     }

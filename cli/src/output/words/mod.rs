@@ -4,6 +4,7 @@
 //! An answer of another shape is shown as nested.
 
 mod refusals;
+mod running;
 mod sandbox;
 #[cfg(test)]
 mod tests;
@@ -18,13 +19,14 @@ use super::{Style, nested};
 type Write = fn(&mut Page, &Value) -> Option<()>;
 
 /// The functions by name.
-const WORDS: [(&str, Write); 8] = [
+const WORDS: [(&str, Write); 9] = [
     ("sandbox.check", sandbox::check),
     ("sandbox.diff", sandbox::diff),
     ("sandbox.grant", refusals::changed),
     ("sandbox.list", sandbox::list),
     ("sandbox.refusals", refusals::refusals),
     ("sandbox.revoke", refusals::changed),
+    ("sandbox.running", running::running),
     ("sandbox.show", sandbox::show),
     ("sandbox.suggest", refusals::suggest),
 ];

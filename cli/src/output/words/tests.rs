@@ -132,3 +132,22 @@ fn refusals_and_what_would_grant_them() {
     let text = shown("sandbox.grant", changed, false);
     assert!(text.contains("In /etc/salt/minion this would change:\n    -a: 1\n    +a: 2"), "{text}");
 }
+
+#[test]
+fn what_runs_is_a_line_for_each_call() {
+    let running = json!([
+        {"jid": "20261126100000000001", "function": "state.apply", "user": "root", "from": "master", "master": "aa", "pid": 1, "calls": [
+            {"function": "state.apply", "called_by": null, "ms": 1_900, "ms_max": 60_000, "memory": 1, "memory_max": 64 << 20,
+             "cpu_ms": 400, "cpu_ms_max": 30_000},
+            {"function": "cmd.run\u{1b}[2J", "called_by": "state.apply", "ms": 0, "ms_max": 60_000, "memory": null,
+             "memory_max": 64 << 20, "cpu_ms": null, "cpu_ms_max": 30_000},
+        ]},
+        {"jid": "20261126100000000002", "function": "test.ping", "user": "root", "from": "master", "master": "aa", "pid": 1, "calls": []},
+    ]);
+    let text = shown("sandbox.running", running, false);
+    for expect in ["state.apply", "1/60 s", "1/64 MiB", "0.4/30 s", "+ cmd.run", "20261126100000000002  test.ping"] {
+        assert!(text.contains(expect), "{expect}: {text}");
+    }
+    assert!(!text.contains('\x1b') && text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert_eq!(shown("sandbox.running", json!([]), false), "web1:\n    Nothing runs.");
+}

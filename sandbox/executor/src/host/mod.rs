@@ -33,6 +33,7 @@ pub mod schedule;
 pub mod sockets;
 pub mod states;
 pub mod static_grains;
+pub mod unconnected;
 pub mod wasi;
 pub mod watches;
 

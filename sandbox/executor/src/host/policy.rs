@@ -37,6 +37,12 @@ impl Host for Guest {
         self.policy("policy.approve", PolicyOp::Approve { name, sha256 }).await
     }
 
+    async fn running(&mut self) -> wasmtime::Result<Data> {
+        let what = "policy.running";
+        let value = self.ask_or_end(what, HostOp::Policy(PolicyOp::Running)).await?;
+        Ok(super::data(what, value)?)
+    }
+
     async fn refusals(&mut self) -> wasmtime::Result<Data> {
         let what = "policy.refusals";
         let value = self.ask_or_end(what, HostOp::Policy(PolicyOp::Refusals)).await?;

@@ -48,8 +48,11 @@ impl network::HostNetwork for Guest {
 impl tcp_create_socket::Host for Guest {
     fn create_tcp_socket(&mut self, family: IpAddressFamily) -> SocketResult<Resource<TcpSocket>> {
         self.room().map_err(SocketError::trap)?;
+        if self.unconnected {
+            return super::unconnected::create(self, family);
+        }
         if self.network().is_empty() {
-            // No process without a grant makes a socket, so the address is never said.
+            // No process without a grant makes a socket. In a recorded call, the address is never said.
             self.line.refused(Wanted::Socket);
         }
         let socket = tcp_create_socket::Host::create_tcp_socket(&mut self.sockets(), family)?;

@@ -8,7 +8,7 @@ use brine_sandbox_wire::{Foreseen, JobContext, Limits, Record, Run, ToExecutor, 
 use tokio::sync::oneshot;
 
 use super::requests::MAX_REFUSED;
-use super::{Call, CallEnd, GRACE, Link};
+use super::{Bounds, Call, CallEnd, GRACE, Link};
 use crate::kernel::broker::Caller;
 use crate::kernel::foresight::Watch;
 use crate::kernel::loadable::Loadable;
@@ -41,6 +41,7 @@ impl Link {
                 caller: Arc::clone(caller),
                 done,
                 last_byte: None,
+                bounds: Bounds::of(limits),
                 requests: 0,
                 open_requests: 0,
                 max_requests: limits.host_calls,

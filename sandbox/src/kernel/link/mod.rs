@@ -2,13 +2,14 @@
 //!
 //! - `calls.rs`     starts and ends calls; `modules.rs` loads and unloads modules
 //! - `requests.rs`  what running calls ask for: the broker's answers, and lines of the log
-//! - `waits.rs`     calls that wait or need memory
+//! - `waits.rs`     calls that wait or need memory; `measures.rs` what running calls use
 //! - `pulse.rs`     checks whether the executor responds; `death.rs` cleans up after its end
 //!
 //! Jobs write to the socket themselves, under a lock: a writer task would add a task switch to each job.
 
 mod calls;
 mod death;
+mod measures;
 mod modules;
 mod pulse;
 mod requests;
@@ -20,7 +21,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use brine_sandbox_wire::{FromExecutor, Inbox, Outcome, Receiver, Sender, Sha256Hex, ToExecutor, Usage, WireError};
+use brine_sandbox_wire::{
+    FromExecutor, InUse, Inbox, Outcome, Receiver, Sender, Sha256Hex, ToExecutor, Usage, WireError,
+};
 use tokio::sync::{Notify, OnceCell, oneshot, watch};
 use tokio::task::JoinSet;
 
@@ -31,6 +34,8 @@ use crate::kernel::suspects::Suspects;
 use crate::kernel::value;
 pub(crate) use calls::{Terms, Ticket};
 pub(crate) use death::Remains;
+use measures::Bounds;
+pub use measures::RunningCall;
 use requests::Admitted;
 
 /// Time for an executor to read a message. Its loop waits for no guest, so an executor that takes longer is stopped or
@@ -93,6 +98,8 @@ struct State {
     /// Modules whose load was sent and not answered yet, whether or not a caller still waits. The executor loads them
     /// in this order.
     sent: VecDeque<Sha256Hex>,
+    /// Who waits for what the calls use, with the numbers of their questions.
+    measuring: Vec<(u64, oneshot::Sender<Vec<InUse>>)>,
     /// How the executor ended, once it has.
     died: Option<Arc<str>>,
 }
@@ -103,6 +110,8 @@ struct Call {
     done: oneshot::Sender<CallEnd>,
     /// Position of its last byte in the stream of sent bytes. None: the call was not sent.
     last_byte: Option<u64>,
+    /// Its limits of memory, CPU time and wall-clock time, and when it was registered.
+    bounds: Bounds,
     requests: u32,
     open_requests: u32,
     max_requests: u32,
@@ -242,6 +251,10 @@ impl Link {
                 FromExecutor::Looked { n, waits, gave_back } => {
                     self.hears(n);
                     self.looked(waits, &gave_back);
+                }
+                FromExecutor::Measured { n, calls } => {
+                    self.hears(n);
+                    self.measured(n, calls);
                 }
                 FromExecutor::Grow { call } => {
                     let link = Arc::clone(self);

@@ -45,8 +45,13 @@ impl Link {
         self.answered.load(Ordering::Relaxed) >= self.asked.load(Ordering::Relaxed)
     }
 
+    /// Returns the number of the next question.
+    pub(super) fn next_question(&self) -> u64 {
+        self.asked.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
     pub(super) async fn ask(&self, question: impl FnOnce(u64) -> ToExecutor) {
-        let n = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
+        let n = self.next_question();
         let _ = self.send(&question(n)).await;
     }
 

@@ -118,6 +118,7 @@ fn one_of_each() -> Vec<HostOp> {
         HostOp::Policy(PolicyOp::Check),
         HostOp::Policy(PolicyOp::Diff { name: "test".into() }),
         HostOp::Policy(PolicyOp::Refusals),
+        HostOp::Policy(PolicyOp::Running),
         HostOp::Policy(PolicyOp::Suggest { since_s: Some(60), module: Some("test".into()) }),
     ]
 }

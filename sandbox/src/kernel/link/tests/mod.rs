@@ -540,3 +540,38 @@ async fn a_call_that_was_never_sent_is_forgotten() {
     it.link.kill(it.call, "enough").await;
     assert!(matches!(it.hear.recv().await.unwrap().message, ToExecutor::Kill { call, .. } if call == it.call));
 }
+
+/// What an executor says of its calls is shown within what the minion knows, and never of calls that it does not have.
+#[tokio::test]
+async fn what_an_executor_says_its_calls_use_is_bounded() {
+    let mut it = taken(Limits { memory: 1_000, ..Limits::default() }).await;
+    // Nobody asked, and nothing waits.
+    it.say.send(&FromExecutor::Measured { n: 7, calls: Vec::new() }).await.unwrap();
+    let call = it.call;
+    for (memory, cpu_us, expect) in [(10, 0, 10), (u64::MAX, u64::MAX, 1_000)] {
+        let answer = async {
+            let ToExecutor::Measure { n } = it.hear.recv().await.unwrap().message else { panic!() };
+            let calls = [call, call + 9].map(|call| InUse { call, memory, cpu_us }).into();
+            // An answer to another question is none to this one.
+            it.say.send(&FromExecutor::Measured { n: n + 9, calls: Vec::new() }).await.unwrap();
+            it.say.send(&FromExecutor::Measured { n, calls }).await.unwrap();
+        };
+        let (calls, ()) = tokio::join!(it.link.measure(), answer);
+        let [one] = &calls[..] else { panic!("{calls:?}") };
+        assert_eq!((one.job.jid.as_str(), one.memory, one.memory_max), ("1", Some(expect), 1_000));
+        assert!(one.cpu.unwrap() <= one.elapsed, "{one:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_executor_that_does_not_say_what_its_calls_use_keeps_nobody_waiting() {
+    let it = taken(Limits::default()).await;
+    let began = Instant::now();
+    let all = futures_util::future::join_all((0..100).map(|_| it.link.measure())).await;
+    assert!(began.elapsed() < Duration::from_secs(5));
+    assert!(all.iter().all(|calls| calls.len() == 1 && calls[0].memory.is_none() && calls[0].cpu.is_none()));
+    assert!(it.link.state().measuring.len() <= 16);
+    let Taken { link, end, ticket, .. } = it;
+    drop((end, ticket));
+    assert!(!link.is_dead());
+}

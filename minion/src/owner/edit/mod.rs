@@ -1,17 +1,56 @@
 //! Changes one entry in the text of a configuration file and leaves every other line as it is.
 //!
-//! It knows maps in block style, as owners write them. What it makes is read again and compared by who calls it, so that a file in
-//! another style is refused and never damaged.
+//! It knows maps in block style, as owners write them, and writes a map in flow style anew on its line. What it makes is read again and
+//! compared by who calls it, so that a file in another style is refused and never damaged.
 
-use super::value::flow;
+use super::value::{at, flow};
 use brine_protocol::value::{Value, ValueExt as _};
 use brine_sandbox::yaml_text;
 
+/// What some editors write at the beginning of a file: the mark of UTF-8.
+const MARK: char = '\u{feff}';
 /// Columns by which a level is indented where the file does not show its own.
 const STEP: usize = 2;
 
-/// The text with the value at this path changed, and as few lines as can be. None if it cannot be placed.
-pub(super) fn change(text: &str, path: &[String], old: Option<&Value>, new: &Value) -> Option<String> {
+/// The text with an entry of the map `old` made what it is in `new`, and as few lines changed as can be. None if it cannot be placed.
+pub(super) fn edit(text: &str, path: &[String], old: &Value, new: &Value) -> Option<String> {
+    let has_mark = text.starts_with(MARK);
+    let (text, ending) = unix(text)?;
+    let edited = match at(new, path) {
+        Some(value) => change(&text, path, at(old, path), value),
+        None => remove(&text, path),
+    };
+    let edited = edited.or_else(|| in_flow(&text, path, new))?;
+    let edited = if ending == "\n" { edited } else { edited.replace('\n', ending) };
+    Some(if has_mark { format!("{MARK}{edited}") } else { edited })
+}
+
+/// The text with the line ends of Unix, and the line end that it has. None if it has several.
+fn unix(text: &str) -> Option<(String, &'static str)> {
+    let all = text.matches('\n').count();
+    let text = text.strip_prefix(MARK).unwrap_or(text);
+    match text.matches("\r\n").count() {
+        0 if !text.contains('\r') => Some((text.to_owned(), "\n")),
+        many if many == all && many == text.matches('\r').count() => Some((text.replace("\r\n", "\n"), "\r\n")),
+        _ => None,
+    }
+}
+
+/// Writes the innermost map in flow style that the path goes through anew.
+fn in_flow(text: &str, path: &[String], new: &Value) -> Option<String> {
+    let inside = (1..path.len()).rev().find_map(|depth| {
+        let (lines, line, _) = find(text, &path[..depth])?;
+        key_of(&lines[line])?.1.starts_with('{').then_some(depth)
+    });
+    let path = &path[..inside?];
+    match at(new, path) {
+        Some(value) => set(text, path, value),
+        None => remove(text, path),
+    }
+}
+
+/// The text with the value at this path changed.
+fn change(text: &str, path: &[String], old: Option<&Value>, new: &Value) -> Option<String> {
     let inner = match (old, new) {
         (Some(Value::Map(old)), Value::Map(new)) => each(text, path, old, new),
         (Some(Value::Array(old)), Value::Array(new)) => items(text, path, old, new),
@@ -118,7 +157,7 @@ fn set(text: &str, path: &[String], value: &Value) -> Option<String> {
 }
 
 /// The text without the entry at this path, and without the maps that would be empty then. None if it is not there.
-pub(super) fn remove(text: &str, path: &[String]) -> Option<String> {
+fn remove(text: &str, path: &[String]) -> Option<String> {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     let mut block = Block::root(&lines);
     // The outermost line that goes: of a map in which nothing else is.
@@ -164,9 +203,12 @@ struct Block {
 
 impl Block {
     fn root(lines: &[String]) -> Self {
-        let start = lines.iter().position(|line| line.trim_end() == "---").map_or(0, |at| at + 1);
+        let is_start = |line: &String| line.strip_prefix("---").is_some_and(|rest| !is_content(rest));
+        let start = lines.iter().position(is_start).map_or(0, |at| at + 1);
         let content = |at: &usize| is_content(&lines[*at]);
-        let end = (start..lines.len()).rev().find(content).map_or(start, |at| at + 1);
+        // After this, a document has nothing.
+        let over = lines.iter().position(|line| line.trim_end() == "...").unwrap_or(lines.len());
+        let end = (start..over.max(start)).rev().find(content).map_or(start, |at| at + 1);
         Self { start, end: end.max(start), indent: 0 }
     }
 
@@ -216,14 +258,17 @@ fn is_comment(line: &str) -> bool {
 }
 
 fn is_item(line: &str) -> bool {
-    line.trim_start().starts_with("- ")
+    line.trim_start().strip_prefix('-').is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t']))
 }
 
 /// The comment at the end of a line, or the line if it is one.
 fn comment_of(line: &str) -> Option<&str> {
     let (mut quote, mut escaped, mut before) = (None, false, ' ');
-    for (at, c) in line.char_indices() {
+    let mut all = line.char_indices().peekable();
+    while let Some((at, c)) = all.next() {
         match quote {
+            // Two of them are one in the text.
+            Some('\'') if c == '\'' && all.peek().is_some_and(|(_, next)| *next == '\'') => drop(all.next()),
             Some('"') if escaped => escaped = false,
             Some('"') if c == '\\' => escaped = true,
             Some(open) if c == open => quote = None,
@@ -243,144 +288,23 @@ fn is_content(line: &str) -> bool {
     !line.trim().is_empty() && !is_comment(line)
 }
 
-/// The key of a line, and what comes after it.
+/// The key of a line, and what comes after it. None for a key in quotes that has more to it than its text.
 fn key_of(line: &str) -> Option<(String, &str)> {
     let line = line.trim();
     let (key, rest) = match line.bytes().next()? {
         quote @ (b'"' | b'\'') => {
             let end = line[1..].find(char::from(quote))? + 1;
-            let rest = line[end + 1..].strip_prefix(':')?;
+            let rest = line[end + 1..].trim_start().strip_prefix(':')?;
             (line[1..end].to_owned(), rest)
         }
         _ => {
-            let (key, rest) = line.split_once(": ").or_else(|| Some((line.strip_suffix(':')?, "")))?;
-            (key.to_owned(), rest)
+            let is_end = |at: &usize| line[*at + 1..].is_empty() || line[*at + 1..].starts_with([' ', '\t']);
+            let end = line.match_indices(':').map(|(at, _)| at).find(is_end)?;
+            (line[..end].trim_end().to_owned(), &line[end + 1..])
         }
     };
     Some((key, rest.trim()))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use brine_protocol::config::yaml;
-
-    fn path(text: &str) -> Vec<String> {
-        text.split('/').map(str::to_owned).collect()
-    }
-
-    const FILE: &str = "\
-# the host's minion
-master: m.example   # where
-
-sandbox:
-  # what we let in
-  limits: {memory: 64MiB}
-  modules:
-    # for the load
-    cmd:
-      process:   # only this
-        - /usr/bin/uptime
-    \"disk\": {grains: true}
-
-  # after all
-user: root
-";
-
-    #[test]
-    fn an_entry_is_set_and_all_other_lines_stay() {
-        let value = yaml::load("{process: [/a]}").unwrap();
-        for (at, expect) in [
-            ("sandbox/modules/disk", FILE.replace("\"disk\": {grains: true}", "disk: {process: [/a]}")),
-            (
-                "sandbox/modules/cmd",
-                FILE.replace(
-                    "    cmd:\n      process:   # only this\n        - /usr/bin/uptime\n",
-                    "      # only this\n    cmd: {process: [/a]}\n",
-                ),
-            ),
-            ("sandbox/modules/new", FILE.replace("{grains: true}\n", "{grains: true}\n    new: {process: [/a]}\n")),
-            (
-                "sandbox/masters/aa:bb/modules/cmd",
-                FILE.replace(
-                    "{grains: true}\n",
-                    "{grains: true}\n  masters:\n    \"aa:bb\":\n      modules:\n        cmd: {process: [/a]}\n",
-                ),
-            ),
-            ("other/x", format!("{FILE}other:\n  x: {{process: [/a]}}\n")),
-        ] {
-            assert_eq!(set(FILE, &path(at), &value).as_deref(), Some(expect.as_str()), "{at}");
-        }
-        assert_eq!(set("", &path("a/b"), &value).as_deref(), Some("a:\n  b: {process: [/a]}\n"));
-        let inner = "a:\n  b:\n    # why\n    c: 1\n";
-        assert_eq!(set(inner, &path("a/b"), &value).as_deref(), Some("a:\n    # why\n  b: {process: [/a]}\n"));
-    }
-
-    #[test]
-    fn an_entry_is_removed_with_maps_that_would_be_empty() {
-        for (at, expect) in [
-            ("sandbox/modules/disk", FILE.replace("    \"disk\": {grains: true}\n", "")),
-            ("user", FILE.replace("user: root\n", "")),
-        ] {
-            assert_eq!(remove(FILE, &path(at)).as_deref(), Some(expect.as_str()), "{at}");
-        }
-        assert_eq!(
-            remove("x: 1\na:\n  b:\n    # why\n    c: 1\n", &path("a/b/c")).as_deref(),
-            Some("x: 1\n    # why\n")
-        );
-        // Comments of the lines around it stay, and the one on its own line goes with it.
-        assert_eq!(
-            remove("x: 1\na:   # all\n  # of b\n  b: # more\n    c: 1   # this\n", &path("a/b/c")).as_deref(),
-            Some("x: 1\n# all\n  # of b\n  # more\n")
-        );
-        assert_eq!(remove(FILE, &path("sandbox/nothing")), None);
-    }
-
-    /// Changes the value at a path, and checks that it is read as what was meant.
-    fn changed(text: &str, at: &str, new: &str) -> String {
-        let (old, new) = (yaml::load(text).unwrap(), yaml::load(new).unwrap());
-        let path = path(at);
-        let text = change(text, &path, super::super::value::at(&old, &path), &new).unwrap();
-        let mut expect = old;
-        super::super::value::put(&mut expect, &path, Some(new)).unwrap();
-        assert!(super::super::value::same(&yaml::load(&text).unwrap(), &expect), "{text}");
-        text
-    }
-
-    #[test]
-    fn as_few_lines_as_can_be_are_changed() {
-        for (from, new, to) in [
-            // A list keeps its style and its comments.
-            (
-                "a:\n  m:\n    process:   # p\n      - /x   # first\n      # before\n      - /y\n\n    grains: true\n",
-                "{process: [/x, /y, /z], grains: true}",
-                "a:\n  m:\n    process:   # p\n      - /x   # first\n      # before\n      - /y\n      - /z\n\n    grains: true\n",
-            ),
-            ("a:\n  m:\n    process:\n    - /x\n    - /y\n", "{process: [/y]}", "a:\n  m:\n    process:\n    - /y\n"),
-            ("a:\n  m:\n    process: [/x]   # p\n", "{process: [/x, /y]}", "a:\n  m:\n    process: [/x, /y]   # p\n"),
-            (
-                "a:\n  m: {process: [\"/x # y\"]}   # it's\n",
-                "{process: [\"/x # y\", /y]}",
-                "a:\n  m: {process: [\"/x # y\", /y]}   # it's\n",
-            ),
-            (
-                "a:\n  m:\n    # c\n    changes:\n      /etc/x: ro   # look\n",
-                "{changes: {/etc/x: rw, /etc/y: ro}, grains: true}",
-                "a:\n  m:\n    # c\n    changes:\n      /etc/x: rw   # look\n      /etc/y: ro\n    grains: true\n",
-            ),
-            (
-                "a:\n  m:\n    grains: true\n    process:\n      - /x\n",
-                "{grains: true}",
-                "a:\n  m:\n    grains: true\n",
-            ),
-        ] {
-            assert_eq!(changed(from, "a/m", new), to);
-        }
-    }
-
-    #[test]
-    fn a_map_in_flow_style_is_not_entered() {
-        let value = Value::from(true);
-        assert_eq!(set("sandbox: {modules: {}}\n", &path("sandbox/modules/x"), &value), None);
-    }
-}
+mod tests;
