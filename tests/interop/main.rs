@@ -6,6 +6,7 @@ mod api_clients;
 mod batches;
 mod beacons;
 mod grains;
+mod networks;
 mod orchestrate;
 mod outputters;
 mod packages;

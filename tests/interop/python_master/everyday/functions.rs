@@ -46,6 +46,7 @@ pub(super) fn check(fleet: &Fleet) {
         "locale",
         "mine",
         "mount",
+        "network",
         "pillar",
         "pip",
         "pkg",

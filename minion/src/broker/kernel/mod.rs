@@ -1,4 +1,8 @@
 //! `brine:host/kernel`: the kernel's tables of this host.
+//!
+//! - [`interfaces`] the network interfaces, of which the kernel has no file
+
+mod interfaces;
 
 use std::io::Read as _;
 
@@ -23,6 +27,7 @@ impl Perform<KernelOp> for MinionBroker {
         let read = tokio::task::spawn_blocking(move || {
             let read = match table.as_str() {
                 "localtime" => Ok(jiff::Zoned::now().strftime("%Y-%m-%dT%H:%M:%S%:z").to_string().into_bytes()),
+                "interfaces" => interfaces::table(),
                 "processes" => processes(),
                 file => whole(&format!("/proc/{file}")),
             };
