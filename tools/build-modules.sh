@@ -51,7 +51,7 @@ unchanged() {
   [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ] && [ -f "$out/standard.pub" ] || return 1
   modules | while read -r _ result; do [ -f "$result" ] || exit 1; done || return 1
   # Folders are looked at too: their time tells of a removed file.
-  [ -z "$(find . ../wit ../tools/build-modules.sh ../tools/guest-rustc.sh ../sandbox/component/src ../author/src/docs.rs ../protocol/patterns ../protocol/text \
+  [ -z "$(find . ../wit ../tools/build-modules.sh ../tools/guest-rustc.sh ../sandbox/component/src ../author/src/docs.rs ../protocol/addresses ../protocol/patterns ../protocol/text \
     -path ./target -prune -o -newer "$stamp" -print -quit)" ]
 }
 if unchanged; then exit 0; fi

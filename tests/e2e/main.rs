@@ -30,6 +30,7 @@ mod many_files;
 mod masterless;
 mod minion_returners;
 mod modules;
+mod network;
 mod odd_files;
 mod orchestrate;
 mod owner;

@@ -60,6 +60,7 @@ fn sync_modules_tells_what_changed() {
             "locale",
             "mine",
             "mount",
+            "network",
             "pillar",
             "pip",
             "pkg",

@@ -137,6 +137,7 @@ fn the_owner_sees_what_each_module_may_do() {
         "mine",
         "module",
         "mount",
+        "network",
         "network_info",
         "pillar",
         "pip",

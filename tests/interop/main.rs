@@ -7,6 +7,7 @@ mod batches;
 mod beacons;
 mod grains;
 mod http;
+mod networks;
 mod orchestrate;
 mod outputters;
 mod packages;

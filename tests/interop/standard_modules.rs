@@ -400,7 +400,7 @@ fn tree() -> tempfile::TempDir {
 }
 
 /// Makes each call in both, and fails with all returns that differ.
-fn compare(calls: &[&[&str]], config: &str) {
+pub(super) fn compare(calls: &[&[&str]], config: &str) {
     let brine = Minion::prepare(Kind::Brine, "m1", 1, config);
     let python = Minion::prepare(Kind::Python, "m1", 1, config);
     let conf = python.path("conf/minion").display().to_string();

@@ -8,7 +8,7 @@
 //! | `grains`, `pillar`, `config` | reading the three |
 //! | `filter` | `filter_by` |
 //! | `matching` | `match`, by the same code as the master's targets |
-//! | `sls`, `names`, `hashes`, `tests`, `log` | `defaults` and `slsutil`, names of files, `hashutil`, `test`, `log` |
+//! | `sls`, `names`, `hashes`, `network`, `tests`, `log` | `defaults` and `slsutil`, names of files, `hashutil`, `network`, `test`, `log` |
 
 mod call;
 mod config;
@@ -18,6 +18,7 @@ mod hashes;
 mod log;
 mod matching;
 mod names;
+mod network;
 mod pillar;
 mod sls;
 mod surroundings;
@@ -43,6 +44,7 @@ const MODULES: &[(&str, &[Row])] = &[
     ("hashutil", hashes::ROWS),
     ("log", log::ROWS),
     ("match", matching::ROWS),
+    ("network", network::ROWS),
     ("pillar", pillar::ROWS),
     ("slsutil", sls::SLSUTIL),
     ("test", tests::ROWS),

@@ -93,6 +93,13 @@ def calls():
     for f in ['md5_digest', 'sha256_digest', 'sha512_digest', 'base64_b64encode', 'base64_b64decode', 'base64_encodestring', 'base64_decodestring']:
         for v in ['', 'get salted', 'Z2V0IHNhbHRlZA==', 'Z2V0IHNhbHRlZA', 'a', 'ab', 'abc', 'é' * 60, 'Z2V0\nIHNh', '!!!!', '/w==', 5]:
             c('hashutil.' + f, v)
+    for ip in ['172.17.0.5', '172.17.0.5/28', '127.0.0.1', '8.8.8.8', '192.0.0.9', '255.255.255.255', '0.0.0.0/0', '::1', '2001:db8::5/64', '::ffff:8.8.8.8', '::ffff:10.0.0.1', 'fe80::1', 'fc00::/7', '2a00::1', '', 'x', '010.0.0.1', '10.0.0.1/33', '10.0.0.1/255.0.255.0', '10.0.0.9/0.0.0.7', 167772161]:
+        for f in ['calc_net', 'convert_cidr', 'is_private', 'is_loopback', 'reverse_ip']:
+            c('network.' + f, ip)
+        c('network.ip_in_subnet', ip, '172.16.0.0/12'), c('network.ip_in_subnet', '172.17.0.5', ip)
+    c('network.calc_net', '172.17.0.5', '255.255.255.240'), c('network.calc_net', '172.17.0.5', 12), c('network.calc_net', '172.17.0.5', netmask='12'), c('network.calc_net'), c('network.calc_net', '::1', '64'), c('network.calc_net', '172.17.0.5', 'x'), c('network.calc_net', '172.17.0.5/8', '12'), c('network.calc_net', '172.17.0.5', None)
+    c('network.ip_in_subnet', ['10.0.0.1', '172.17.0.5'], '172.16.0.0/12'), c('network.ip_in_subnet', [], '172.16.0.0/12'), c('network.ip_in_subnet', '10.0.0.1', 'x'), c('network.ip_in_subnet', '10.0.0.1')
+    c('network.iphexval', '10.0.0.1'), c('network.iphexval', '255.255.255.255'), c('network.iphexval', 'x'), c('network.iphexval', ''), c('network.iphexval', '300.1')
     c('hashutil.digest', 'x'), c('hashutil.digest', 'x', 'sha256'), c('hashutil.digest', 'x', 'nope'), c('hashutil.hmac_compute', 'x', 'k'), c('hashutil.hmac_signature', 'get salted', 'shared secret', 'eBWf9bstXg+NiP5AOwppB5HMvZiYMPzEM9W5YMm/AmQ='), c('hashutil.hmac_signature', 'x', 'k', 'no')
 
 
@@ -113,14 +120,14 @@ def main():
         opts['pillar'] = salt.utils.secret.hide(copy.deepcopy(PILLAR))
         print(json.dumps({'id': 'web1', 'grains': GRAINS, 'pillar': PILLAR, 'opts': {**keep, **OPTS}}))
         calls()
-        mods = salt.loader.minion_mods(opts)
+        mods = salt.loader.minion_mods(opts, utils=salt.loader.utils(opts))
         salt.utils.secret.mask_pillar.set(False)
         known = []
         for fun, args, kwargs in C:
             if fun == 'config.merge':
                 # it changes the pillar
                 opts['pillar'] = salt.utils.secret.hide(copy.deepcopy(PILLAR))
-                mods = salt.loader.minion_mods(opts)
+                mods = salt.loader.minion_mods(opts, utils=salt.loader.utils(opts))
             given = copy.deepcopy((args, kwargs))
             line = {'call': fun, 'args': given[0], 'kwargs': given[1]}
             a, k = copy.deepcopy((args, kwargs))

@@ -2,16 +2,24 @@
 
 use crate::prelude::*;
 
-/// The tables that there are: below `/proc`, but for `localtime` and `processes`. None has what single processes are told
-/// or tell, such as arguments and variables.
-pub(crate) const TABLES: [&str; 12] = [
+/// The tables that there are: below `/proc`, but for `interfaces`, `localtime` and `processes`. None has what single processes
+/// are told or tell, such as arguments and variables.
+pub(crate) const TABLES: [&str; 20] = [
     "cpuinfo",
     "diskstats",
+    "interfaces",
     "loadavg",
     "localtime",
     "meminfo",
+    "net/arp",
     "net/dev",
+    "net/ipv6_route",
     "net/netstat",
+    "net/route",
+    "net/tcp",
+    "net/tcp6",
+    "net/udp",
+    "net/udp6",
     "processes",
     "stat",
     "uptime",
@@ -23,6 +31,8 @@ pub(crate) const DECLARATION: Declaration = Declaration {
     standard: &[
         ("load", Standard::Names(&["loadavg"])),
         ("memusage", Standard::Names(&["meminfo"])),
+        // Whom this host talks to (`net/tcp` and the others) is the owner's to open.
+        ("network", Standard::Names(&["interfaces", "net/arp", "net/ipv6_route", "net/route"])),
         ("network_info", Standard::Names(&["net/dev"])),
         ("ps", Standard::Names(&["processes"])),
         (

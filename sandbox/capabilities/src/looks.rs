@@ -107,6 +107,17 @@ const STANDARD: &[(&str, &[&str])] = &[
             "/usr/bin/apt-get --just-print -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache= -o Debug::NoLocking=true -o Dir::Log::Planner=/dev/null dist-upgrade",
         ],
     ),
+    // Only what looks at this host: the profile `observe` has these lines, and `ping` reaches other hosts.
+    (
+        "network",
+        &[
+            "/usr/sbin/ip route get *",
+            "/usr/bin/ip route get *",
+            "/usr/sbin/ip neigh show",
+            "/usr/bin/ip neigh show",
+            "/usr/sbin/ethtool -g *",
+        ],
+    ),
     ("postgres", &["/usr/bin/pg_lsclusters --no-header"]),
     (
         "service",
@@ -371,6 +382,8 @@ mod tests {
             ("user", &["getent", "passwd", "a"]),
             ("user", &["getent", "initgroups", "a"]),
             ("user", &["id", "-g", "-n", "--", "-x"]),
+            ("network", &["ip", "route", "get", "2001:db8::1"]),
+            ("network", &["ethtool", "-g", "eth0"]),
             ("git", &["/usr/bin/git", "ls-remote", "--", "https://git.example/a.git?b=c"]),
             ("git", &["/usr/bin/git", "config", "--global", "--get-all", "--", "url.https://.insteadOf"]),
             ("user", &["test", "-d", "/home/a=b/c"]),
@@ -403,6 +416,12 @@ mod tests {
             // A file that is no init script.
             ("service", &["service", "../../srv/x", "status"]),
             ("service", &["service", "--status-all", "status"]),
+            // These change routes and buffers, or reach another host.
+            ("network", &["ip", "route", "add", "10.0.0.0"]),
+            ("network", &["ip", "route", "get", "-batch"]),
+            ("network", &["ethtool", "-G", "eth0", "rx", "1"]),
+            ("network", &["ethtool", "-g", "-G"]),
+            ("network", &["ping", "-c", "4", "example"]),
             // Code or files of the caller's choice.
             ("user", &["getent", "passwd", "--service=x"]),
             ("git", &["/usr/bin/git", "ls-remote", "--upload-pack=/tmp/x", "origin"]),

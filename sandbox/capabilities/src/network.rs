@@ -10,6 +10,7 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         ("archive", Standard::Least),
         ("file", Standard::Least),
         ("http", Standard::Least),
+        ("network", Standard::Least),
         ("pkg", Standard::Least),
         ("postgres", Standard::Least),
         ("tcp_events", Standard::Least),

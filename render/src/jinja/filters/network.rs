@@ -1,6 +1,8 @@
 //! Salt's filters on addresses and networks, as Python's `ipaddress` understands them.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr};
+
+use brine_addresses::{Address, among, is_private, show};
 
 use super::super::error::{JinjaError, Res};
 use super::super::interp::{Interp, Passed, check};
@@ -20,119 +22,6 @@ pub(super) const NAMES: [&str; 11] = [
     "network_size",
     "filter_by_networks",
     "ipwrap",
-];
-
-/// An address with the length of its network's prefix, if it is written.
-#[derive(Clone, Copy)]
-struct Address {
-    ip: IpAddr,
-    length: Option<u8>,
-}
-
-impl Address {
-    fn parse(text: &str) -> Option<Self> {
-        let (ip, length) = match text.split_once('/') {
-            Some((ip, length)) => (ip.parse::<IpAddr>().ok()?, Some(length)),
-            None => (text.parse().ok()?, None),
-        };
-        let length = match length {
-            None => None,
-            Some(length) if length.bytes().all(|b| b.is_ascii_digit()) && !length.is_empty() => {
-                Some(length.parse().ok().filter(|length| *length <= bits(ip))?)
-            }
-            Some(mask) if ip.is_ipv4() => {
-                let mask = u32::from(mask.parse::<Ipv4Addr>().ok()?);
-                match mask.leading_ones() {
-                    ones if mask.count_ones() == ones => Some(ones as u8),
-                    0 if (!mask).count_ones() == mask.leading_zeros() => Some(mask.leading_zeros() as u8),
-                    _ => return None,
-                }
-            }
-            Some(_) => return None,
-        };
-        Some(Self { ip, length })
-    }
-
-    /// Python's `str` of the address, or of the interface.
-    fn show(&self) -> String {
-        match self.length {
-            Some(length) => format!("{}/{length}", show(self.ip)),
-            None => show(self.ip),
-        }
-    }
-
-    fn prefix(&self) -> u8 {
-        self.length.unwrap_or_else(|| bits(self.ip))
-    }
-
-    /// The first address of its network, and how many there are less one.
-    fn network(&self) -> (u128, u128) {
-        let host = u32::from(bits(self.ip) - self.prefix());
-        let last = 1u128.checked_shl(host).map_or(u128::MAX, |count| count - 1);
-        (number(self.ip) & !last, last)
-    }
-
-    fn contains(&self, ip: IpAddr) -> bool {
-        let (first, last) = self.network();
-        ip.is_ipv4() == self.ip.is_ipv4() && number(ip) & !last == first
-    }
-}
-
-fn bits(ip: IpAddr) -> u8 {
-    if ip.is_ipv4() { 32 } else { 128 }
-}
-
-fn number(ip: IpAddr) -> u128 {
-    match ip {
-        IpAddr::V4(ip) => u128::from(u32::from(ip)),
-        IpAddr::V6(ip) => u128::from(ip),
-    }
-}
-
-fn address(number: u128, is_v4: bool) -> IpAddr {
-    if is_v4 { Ipv4Addr::from(number as u32).into() } else { Ipv6Addr::from(number).into() }
-}
-
-/// Python's `str`: an IPv4 address within an IPv6 one is written in hex.
-fn show(ip: IpAddr) -> String {
-    match ip {
-        IpAddr::V6(ip) if ip.to_ipv4_mapped().is_some() => {
-            let parts = ip.segments();
-            format!("::ffff:{:x}:{:x}", parts[6], parts[7])
-        }
-        ip => ip.to_string(),
-    }
-}
-
-fn among(ip: IpAddr, networks: &[&str]) -> bool {
-    networks.iter().filter_map(|network| Address::parse(network)).any(|network| network.contains(ip))
-}
-
-const PRIVATE: &[&str] = &[
-    "0.0.0.0/8",
-    "10.0.0.0/8",
-    "127.0.0.0/8",
-    "169.254.0.0/16",
-    "172.16.0.0/12",
-    "192.0.0.0/29",
-    "192.0.0.170/31",
-    "192.0.2.0/24",
-    "192.168.0.0/16",
-    "198.18.0.0/15",
-    "198.51.100.0/24",
-    "203.0.113.0/24",
-    "240.0.0.0/4",
-    "255.255.255.255/32",
-    "::1/128",
-    "::/128",
-    "::ffff:0:0/96",
-    "100::/64",
-    "2001::/23",
-    "2001:2::/48",
-    "2001:db8::/32",
-    "2001:10::/28",
-    "fc00::/7",
-    "fe80::/10",
 ];
 
 const RESERVED: &[&str] = &[
@@ -156,13 +45,9 @@ const RESERVED: &[&str] = &[
 
 /// Whether an address has all the named properties; unknown names are left out.
 fn has(ip: IpAddr, options: &str) -> bool {
-    let is_private = || match ip {
-        IpAddr::V6(v6) => v6.to_ipv4_mapped().map_or_else(|| among(ip, PRIVATE), |v4| among(v4.into(), PRIVATE)),
-        IpAddr::V4(_) => among(ip, PRIVATE),
-    };
     options.split(',').all(|option| match option.trim() {
-        "global" | "public" => !is_private(),
-        "private" => is_private(),
+        "global" | "public" => !is_private(ip),
+        "private" => is_private(ip),
         "link-local" | "linklocal" | "ll" | "link_local" => among(ip, &["169.254.0.0/16", "fe80::/10"]),
         "loopback" | "lo" => ip.is_loopback(),
         "multicast" => ip.is_multicast(),
@@ -283,7 +168,7 @@ fn hosts(interp: &mut Interp, address: &Address) -> Res<Value> {
     let count = usize::try_from(range.1 - range.0).unwrap_or(usize::MAX);
     interp.charge(count.saturating_mul(96))?;
     interp.take_steps(count)?;
-    Ok(Value::list((range.0..=range.1).map(|at| show(super::network::address(first + at, is_v4)).into())))
+    Ok(Value::list((range.0..=range.1).map(|at| show(brine_addresses::address(first + at, is_v4)).into())))
 }
 
 fn filter(interp: &mut Interp, value: &Value, passed: &Passed) -> Res<Value> {
@@ -299,7 +184,7 @@ fn filter(interp: &mut Interp, value: &Value, passed: &Passed) -> Res<Value> {
             JinjaError::python(format!("{shown} does not appear to be an IPv4 or IPv6 network"))
         };
         let address = Address::parse(text).ok_or_else(bad)?;
-        if address.network().0 != number(address.ip) {
+        if address.has_host_bits() {
             return Err(JinjaError::python(format!("{text} has host bits set")));
         }
         known.push(address);

@@ -33,6 +33,7 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         ("locale", Standard::Least),
         ("log", Standard::Least),
         ("mount", Standard::Least),
+        ("network", Standard::Least),
         ("pip", Standard::Least),
         ("pkg", Standard::Least),
         ("pkgrepo", Standard::Least),

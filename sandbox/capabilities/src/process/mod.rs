@@ -23,6 +23,7 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         ("kmod", Standard::Least),
         ("locale", Standard::Least),
         ("mount", Standard::Least),
+        ("network", Standard::Least),
         ("pip", Standard::Least),
         ("pkg", Standard::Least),
         ("postgres", Standard::Least),

@@ -47,6 +47,7 @@ pub(super) fn check(fleet: &Fleet) {
         "locale",
         "mine",
         "mount",
+        "network",
         "pillar",
         "pip",
         "pkg",

@@ -1,4 +1,8 @@
 //! `brine:host/kernel`: the kernel's tables of this host.
+//!
+//! - [`interfaces`] the network interfaces, of which the kernel has no file
+
+mod interfaces;
 
 use std::io::Read as _;
 
@@ -34,6 +38,7 @@ impl Perform<KernelOp> for MinionBroker {
 fn read(table: &str) -> Result<Vec<u8>, HostError> {
     let read = match table {
         "localtime" => Ok(jiff::Zoned::now().strftime("%Y-%m-%dT%H:%M:%S%:z").to_string().into_bytes()),
+        "interfaces" => interfaces::table(),
         "processes" => processes(),
         file => whole(&format!("/proc/{file}")),
     };
