@@ -186,7 +186,8 @@ async fn read_some(stream: &mut Stream, input: &mut BytesMut) -> Result<(), Hand
         match stream.try_read(input, READ_LEN)? {
             Some(0) => return Err(HandshakeError::Closed),
             Some(_) => return Ok(()),
-            None => {}
+            // There was nothing, or this task has to let others run.
+            None => tokio::task::coop::consume_budget().await,
         }
     }
 }
