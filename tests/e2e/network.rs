@@ -48,12 +48,12 @@ fn only_the_owner_opens_connections_and_programs() {
     assert!(master.json("plain", &["network.interfaces"])["lo"]["up"].is_boolean());
     assert!(master.json("plain", &["network.routes"]).is_array() && master.json("plain", &["network.arp"]).is_object());
     for (call, line) in [
-        (&["network.active_tcp"][..], "network: {kernel: [net/tcp"),
-        (&["network.netstat"], "network: {kernel: [net/tcp"),
+        (&["network.active_tcp"][..], "network: {kernel: [interfaces, net/arp, net/ipv6_route, net/route, net/tcp]}"),
+        (&["network.netstat"], "network: {kernel: [interfaces, net/arp, net/ipv6_route, net/route, net/tcp]}"),
         (&["network.ping", "127.0.0.1"], "network: {process: [/"),
         (&["network.get_route", "127.0.0.1"], "network: {process: [/"),
         (&["network.mod_hostname", "other"], "network: {process: [/"),
-        (&["network.connect", "127.0.0.1", &port], "network: {network: [127.0.0.1:"),
+        (&["network.connect", "127.0.0.1", &port], "network: {network: [\"127.0.0.1:"),
     ] {
         let output = master.salt(&[&["plain"], call].concat());
         assert!(output.stdout.contains("refused") && output.stdout.contains(line), "{call:?}: {output:?}");

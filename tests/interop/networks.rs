@@ -52,7 +52,6 @@ const CALLS: &[&[&str]] = &[
     &["network.reverse_ip", "172.17.0.4"],
     &["network.iphexval", "10.0.0.1"],
     &["network.get_hostname"],
-    &["network.get_fqdn"],
     &["network.routes", "inet"],
     &["network.routes", "nonsense"],
     &["network.default_route"],
