@@ -13,8 +13,6 @@ use super::{MinionBroker, Perform};
 
 /// Upper bound on the bytes of a table. That of a host with 512 processors has some 700 KB.
 const MAX_TABLE: u64 = 4 << 20;
-/// Tables whose size does not grow with the host.
-const SMALL: [&str; 5] = ["loadavg", "localtime", "meminfo", "uptime", "version"];
 /// Upper bound on the processes that are looked at.
 const MAX_PROCESSES: usize = 100_000;
 /// The kernel keeps so many bytes of a process's name.
@@ -25,9 +23,9 @@ const MAX_KEPT: usize = 128;
 impl Perform<KernelOp> for MinionBroker {
     async fn perform(&self, _: &Caller, op: KernelOp) -> Result<Value, HostError> {
         // The name is one of a list: it was checked.
+        let small = op.is_small();
         let KernelOp::Read { table } = op;
-        // The kernel makes these of a few numbers: reading one takes less than waking a thread for it.
-        if SMALL.contains(&table.as_str()) {
+        if small {
             return read(&table).map(bytes);
         }
         let read = tokio::task::spawn_blocking(move || read(&table));
