@@ -128,9 +128,7 @@ fn a_killed_minion_leaves_no_gap_and_no_fork() {
         minion.up();
         wait_for("the start of the minion", || (events.count("salt/minion/m1/start") > starts).then_some(()));
     }
-    wait_for("all returns", || {
-        (minion.spooled() == 0).then_some(())
-    });
+    wait_for("all returns", || (minion.spooled() == 0).then_some(()));
     let verified = verify(&master);
     assert_eq!(verified["odd"], json!([]), "{verified}");
     let lines = on_host(&minion, "export").stdout;
