@@ -367,11 +367,10 @@ mod tests {
         let daemon = ProcDir::open(&dir, true).unwrap();
         let (jid, ended) = (Jid::now(), Jid::now());
         let load = map([("fun", Value::from("test.sleep")), ("jid", Value::from(&jid))]);
-        std::mem::forget(daemon.record(&jid, Some(&load), Some("aa:bb")));
+        let _running = daemon.record(&jid, Some(&load), Some("aa:bb"));
         drop(daemon.record(&ended, Some(&load), None));
-        // Its file is closed when it ends.
-        let strange = daemon.slots.as_ref().unwrap().put("../x", b"\x80").unwrap();
-        std::mem::forget(strange);
+        let _strange = daemon.slots.as_ref().unwrap().put("../x", b"\x80").unwrap();
+        // As it is when the process is killed now.
         let copy = dir.with_file_name("copy");
         fs::create_dir_all(copy.with_file_name("copy.spare")).unwrap();
         fs::copy(daemon.files.slots(), copy.with_file_name("copy.spare/slots")).unwrap();
