@@ -74,7 +74,7 @@ pub(crate) fn connect(host: &Value, port: &Value, more: &Keywords) -> Result<Val
     let Some(address) = resolve(&test, &until) else {
         return Ok(unresolved(&test.host, &test.port.to_string()));
     };
-    let done = open(address, test.port, &until);
+    let done = open(address, test.port, &until)?;
     let said = if done { "Successfully connected to" } else { "Unable to connect to" };
     let comment = format!("{said} {} ({}) on tcp port {}", test.host, shown(address), test.port);
     Ok(answer(done, comment))
@@ -101,8 +101,20 @@ fn resolve(test: &Test, until: &Pollable) -> Option<IpAddress> {
     }
 }
 
+/// What the owner did not grant, in the words of other refusals.
+fn refused(address: IpAddress, port: u16) -> String {
+    let to = match address {
+        IpAddress::Ipv4(_) => format!("{}:{port}", shown(address)),
+        IpAddress::Ipv6(_) => format!("[{}]:{port}", shown(address)),
+    };
+    format!(
+        "the connection was refused: module network may not reach {to}; the owner of this host grants it by this line under \
+         sandbox: modules: in the minion's configuration: network: {{network: [\"{to}\"]}}"
+    )
+}
+
 /// Whether a connection is taken, which ends at once.
-fn open(address: IpAddress, port: u16, until: &Pollable) -> bool {
+fn open(address: IpAddress, port: u16, until: &Pollable) -> Result<bool, String> {
     let (to, family) = match address {
         IpAddress::Ipv4(address) => (IpSocketAddress::Ipv4(Ipv4SocketAddress { port, address }), IpAddressFamily::Ipv4),
         IpAddress::Ipv6(address) => (
@@ -110,19 +122,27 @@ fn open(address: IpAddress, port: u16, until: &Pollable) -> bool {
             IpAddressFamily::Ipv6,
         ),
     };
-    let Ok(socket) = create_tcp_socket(family) else { return false };
-    if socket.start_connect(&instance_network(), to).is_err() {
-        return false;
+    let socket = match create_tcp_socket(family) {
+        Ok(socket) => socket,
+        // Nothing at all is granted.
+        Err(ErrorCode::AccessDenied) => return Err(refused(address, port)),
+        Err(_) => return Ok(false),
+    };
+    match socket.start_connect(&instance_network(), to) {
+        Ok(()) => {}
+        Err(ErrorCode::AccessDenied) => return Err(refused(address, port)),
+        Err(_) => return Ok(false),
     }
     loop {
         match socket.finish_connect() {
             Ok(streams) => {
                 drop(streams);
                 let _ = socket.shutdown(ShutdownType::Both);
-                return true;
+                return Ok(true);
             }
             Err(ErrorCode::WouldBlock) if wait(&socket.subscribe(), until) => {}
-            Err(_) => return false,
+            Err(ErrorCode::AccessDenied) => return Err(refused(address, port)),
+            Err(_) => return Ok(false),
         }
     }
 }

@@ -356,8 +356,8 @@ mod tests {
 
     #[test]
     fn lengths_are_not_believed() {
-        let head = |length: u32| [&length.to_ne_bytes()[..], &[16, 0], &[0; 10]].concat();
-        assert_eq!(message(&head(16)), Some((16_u16.to_le().to_ne_bytes()[0].into(), &[][..], &[][..])));
+        let head = |length: u32| [&length.to_ne_bytes()[..], &RTM_NEWLINK.to_ne_bytes(), &[0; 10]].concat();
+        assert_eq!(message(&head(16)), Some((RTM_NEWLINK, &[][..], &[][..])));
         for wrong in [0, 15, 17, u32::MAX] {
             assert_eq!(message(&head(wrong)), None, "{wrong}");
         }
