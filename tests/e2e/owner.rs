@@ -150,3 +150,28 @@ fn a_line_that_is_wrong_or_wider_than_it_says_changes_nothing() {
     let missing = minion.salt_call(&["--local", "sandbox.revoke", "disk: {grains: true}"]);
     assert!(missing.code != 0 && missing.stderr.contains("has no such entry"), "{missing:?}");
 }
+
+/// What runs is shown with what it uses while it runs. A master does not see what runs for others.
+#[test]
+fn what_runs_is_shown_to_its_owner_and_its_own_jobs_to_a_master() {
+    let master = Master::start("");
+    let minion = master.minion_kind(Kind::Brine, "web1", "");
+    std::thread::scope(|scope| {
+        let call = scope.spawn(|| minion.salt_call(&["--local", "test.sleep", "25"]));
+        let job = wait_for("the call with what it uses", || {
+            let running = own(&minion, &["sandbox.running"]);
+            running.as_array()?.iter().find(|job| job["calls"][0]["memory"].is_u64()).cloned()
+        });
+        let used = &job["calls"][0];
+        assert_eq!((text(&job["function"]), text(&job["from"])), ("test.sleep", "salt-call"), "{job}");
+        assert!(used["memory"].as_u64() < used["memory_max"].as_u64(), "{job}");
+        assert!(used["cpu_ms"].as_u64() <= used["ms"].as_u64(), "{job}");
+        assert_eq!(master.json("web1", &["sandbox.running"]), json!([]), "it is none of the master's");
+        call.join().expect("it ends").exits(0);
+    });
+    // Nothing is left of a call that has ended.
+    let left = std::fs::read_dir(minion.path("cache/proc"));
+    let sockets =
+        left.into_iter().flatten().flatten().filter(|item| item.file_name().to_string_lossy().ends_with(".running"));
+    assert_eq!(sockets.count(), 1, "the minion's own");
+}

@@ -155,7 +155,7 @@ fn tenths(time: Share) -> String {
 fn mebibytes(memory: Share) -> String {
     // Small instances have less than ten.
     let shown = |bytes: u64| match (bytes >> 20, bytes % (1 << 20)) {
-        (whole @ 0..10, rest) if rest > 0 => format!("{whole}.{}", rest * 10 >> 20),
+        (whole @ 0..10, rest) if rest > 0 => format!("{whole}.{}", (rest * 10) >> 20),
         (whole, _) => format!("{whole}"),
     };
     of_most(memory, shown, "MiB")
