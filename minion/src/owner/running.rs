@@ -208,7 +208,7 @@ mod tests {
     fn folder() -> (tempfile::TempDir, Arc<ProcDir>) {
         let dir = tempfile::tempdir().unwrap();
         // Longer than the name of a socket may be.
-        let procs = ProcDir::open(&dir.path().join("p".repeat(200))).unwrap();
+        let procs = ProcDir::open(&dir.path().join("p".repeat(200)), false).unwrap();
         (dir, procs)
     }
 
