@@ -2,17 +2,19 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use brine_kit::files::set_mode;
+use brine_kit::process::run;
 
 const ANALYZE: &str = "/usr/bin/systemd-analyze";
 
 /// What `systemd-analyze verify` says of these files.
 fn verified(files: &[std::path::PathBuf]) -> (bool, String) {
     // Manual pages are not installed where this runs.
-    let said = Command::new(ANALYZE).args(["verify", "--man=no"]).args(files).output().expect("it starts");
-    (said.status.success(), String::from_utf8_lossy(&said.stderr).into_owned())
+    let files = files.iter().map(|file| file.to_str().expect("a name of ours"));
+    let words: Vec<&str> = ["verify", "--man=no"].into_iter().chain(files).collect();
+    let said = run(Path::new(ANALYZE), &words);
+    (said.code == 0, said.stderr)
 }
 
 #[test]
