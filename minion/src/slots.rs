@@ -13,7 +13,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::FlockOperation;
 use tracing::{debug, warn};
@@ -22,6 +22,8 @@ use tracing::{debug, warn};
 const SLOT_BYTES: usize = 4096;
 /// Upper bound on the records at once: the jobs of a busy minion. Further records get files at once.
 const MAX_SLOTS: usize = 128;
+/// Time for an earlier process to end. It may be writing the files of its last returns.
+const ENDING: Duration = Duration::from_secs(2);
 const LENGTH: usize = 4;
 const NUMBER: usize = 8;
 /// Upper bound on the bytes of a record.
@@ -36,6 +38,17 @@ pub(crate) struct Slots {
     free: Mutex<Vec<Slot>>,
     /// The number of the next write. It begins with the time, so that the numbers of another process are others.
     next: AtomicU64,
+}
+
+/// Waits for a minion that is just ending: what it leaves is in the slots.
+fn lock(file: &File) -> io::Result<()> {
+    let begun = Instant::now();
+    loop {
+        match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
+            Err(rustix::io::Errno::WOULDBLOCK) if begun.elapsed() < ENDING => std::thread::sleep(ENDING / 100),
+            other => return Ok(other?),
+        }
+    }
 }
 
 /// What a slot holds.
@@ -58,7 +71,7 @@ impl Slots {
     /// When the file cannot be used, or another process writes it.
     pub(crate) fn open(path: &Path) -> io::Result<(Self, Vec<(Slot, Record)>)> {
         let file = brine_files::create_own(path, 0o600)?;
-        rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        lock(&file)?;
         let (mut free, mut left) = (Vec::new(), Vec::new());
         // The first slots are used first, which keeps the file small.
         for number in (0..MAX_SLOTS).rev() {

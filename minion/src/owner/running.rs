@@ -1,7 +1,7 @@
 //! What runs now on this host, and what it uses: asked for only while somebody looks.
 //!
-//! The minion and each `salt-call` run jobs. Each answers on a socket of its own in `proc/`, which only the minion's user may enter,
-//! with the calls that its sandbox runs. Who looks reads the records of jobs there, and asks the processes that they name.
+//! The minion and each `salt-call` run jobs. Each answers on a socket of its own in `proc.running/`, which only the minion's user may
+//! enter, with the calls that its sandbox runs. Who looks reads the records of jobs in `proc/`, and asks the processes that they name.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
@@ -21,7 +21,7 @@ use tracing::debug;
 
 use crate::jobs::{MASTER, PID, ProcDir, SALT_CALL};
 
-/// The end of a socket's name, which begins with the process id.
+/// The end of the folder's name, which begins with that of the records' folder.
 const SUFFIX: &str = ".running";
 /// Time for one question, in which the sandbox asks its executors.
 const ANSWER: Duration = Duration::from_secs(2);
@@ -50,10 +50,15 @@ impl Drop for Answering {
 
 /// Answers who asks what this process runs. None if there can be no socket: then its jobs are listed without what they use.
 pub(crate) fn answer(procs: &ProcDir, sandbox: &Arc<Sandbox>) -> Option<Answering> {
-    let path = procs.path().join(format!("{}{SUFFIX}", std::process::id()));
+    let folder = folder(procs);
+    if let Err(error) = crate::spare_files::private_dir(&folder) {
+        debug!("{}: {error}", folder.display());
+        return None;
+    }
+    let path = folder.join(std::process::id().to_string());
     // Of an earlier process with this number.
     let _ = fs::remove_file(&path);
-    sweep(procs.path());
+    sweep(&folder);
     let listener = match bind(&path) {
         Ok(listener) => listener,
         Err(error) => {
@@ -80,11 +85,18 @@ pub(crate) fn answer(procs: &ProcDir, sandbox: &Arc<Sandbox>) -> Option<Answerin
     Some(Answering { path, task })
 }
 
+/// The folder of the sockets, each named by its process.
+fn folder(procs: &ProcDir) -> PathBuf {
+    let mut name = procs.path().file_name().unwrap_or_default().to_owned();
+    name.push(SUFFIX);
+    procs.path().with_file_name(name)
+}
+
 /// Removes the sockets of processes that were killed.
 fn sweep(folder: &Path) {
     for item in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = item.file_name();
-        let pid = name.to_str().and_then(|name| name.strip_suffix(SUFFIX)?.parse::<u32>().ok());
+        let pid = name.to_str().and_then(|name| name.parse::<u32>().ok());
         if pid.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists()) {
             let _ = fs::remove_file(item.path());
         }
@@ -156,7 +168,7 @@ pub(crate) async fn list(procs: &Arc<ProcDir>, sandbox: &Sandbox, master: Option
         let said = if pid == u64::from(std::process::id()) {
             sandbox.running().await.iter().map(of_call).collect()
         } else {
-            let path = procs.path().join(format!("{pid}{SUFFIX}"));
+            let path = folder(procs).join(pid.to_string());
             // A process that ends meanwhile, or one of an earlier version, tells nothing.
             ask(&path).await.unwrap_or_else(|error| {
                 debug!("{}: {error}", path.display());
@@ -205,17 +217,19 @@ fn shown_call(call: &Value) -> Value {
 mod tests {
     use super::*;
 
-    fn folder() -> (tempfile::TempDir, Arc<ProcDir>) {
+    fn opened() -> (tempfile::TempDir, PathBuf) {
         let dir = tempfile::tempdir().unwrap();
         // Longer than the name of a socket may be.
         let procs = ProcDir::open(&dir.path().join("p".repeat(200)), false).unwrap();
-        (dir, procs)
+        let folder = folder(&procs);
+        crate::spare_files::private_dir(&folder).unwrap();
+        (dir, folder)
     }
 
     #[tokio::test]
     async fn a_process_is_asked_by_a_name_of_any_length_and_its_answer_is_bounded() {
-        let (_dir, procs) = folder();
-        let path = procs.path().join(format!("1{SUFFIX}"));
+        let (_dir, folder) = opened();
+        let path = folder.join("1");
         assert!(ask(&path).await.is_err(), "nobody answers");
         let listener = bind(&path).unwrap();
         let one = map([("jid", Value::from("1")), ("function", Value::from("x".repeat(1_000)))]);
@@ -234,15 +248,15 @@ mod tests {
 
     #[test]
     fn sockets_of_processes_that_were_killed_go() {
-        let (_dir, procs) = folder();
+        let (_dir, folder) = opened();
         let file = |name: String| {
-            let path = procs.path().join(name);
+            let path = folder.join(name);
             fs::write(&path, "").unwrap();
             path
         };
-        let (own, dead) = (file(format!("{}{SUFFIX}", std::process::id())), file(format!("{}{SUFFIX}", u32::MAX)));
-        let other = file(format!("notes{SUFFIX}"));
-        sweep(procs.path());
+        let (own, dead) = (file(std::process::id().to_string()), file(u32::MAX.to_string()));
+        let other = file("notes".to_owned());
+        sweep(&folder);
         assert!(own.exists() && other.exists() && !dead.exists());
     }
 
