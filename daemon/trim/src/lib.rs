@@ -32,21 +32,6 @@ pub fn freed() {
     }
 }
 
-/// Bounds the arenas of glibc's allocator to the number of processors. To be called at the start, before there are threads.
-///
-/// By default there are up to eight for each, and each thread that waits for a disk begins one: what lives on of its pieces
-/// keeps whole pages, which other threads do not fill.
-pub fn few_arenas() {
-    #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    {
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        // SAFETY: `mallopt` takes two numbers; glibc takes its own lock.
-        unsafe {
-            libc::mallopt(libc::M_ARENA_MAX, libc::c_int::try_from(processors).unwrap_or(1));
-        }
-    }
-}
-
 /// The code of this program, as it was mapped at its start.
 #[derive(Debug, Default)]
 pub struct Code(Vec<(usize, usize)>);

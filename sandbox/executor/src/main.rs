@@ -24,7 +24,6 @@ fn main() -> ExitCode {
     brine_sandbox_walls::close_inherited();
     // Behind the walls there is no /proc.
     let code = Code::look();
-    brine_trim::few_arenas();
     let (settings, spec) = match options(std::env::args().skip(1)) {
         Ok(Some(options)) => options,
         Ok(None) => {

@@ -276,6 +276,11 @@ fn a_return_that_was_tampered_with_is_told() {
         let mut files = std::fs::read_dir(minion.path("cache/spool")).ok()?.flatten().map(|file| file.path());
         files.find(|path| path.to_string_lossy().ends_with(&jid))
     });
+    // Until its file is synced, the return is in a slot too, from which the next start would write the file anew.
+    wait_for("the slot to be free", || {
+        let slots = std::fs::read(minion.path("cache/spool.spare/slots")).ok()?;
+        slots.chunks(4096).all(|slot| slot.starts_with(&[0; 4])).then_some(())
+    });
     minion.kill();
     let mut bytes = std::fs::read(&spooled).expect("the return");
     // `return`: True becomes False.
