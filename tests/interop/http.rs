@@ -65,7 +65,7 @@ fn queries_are_salts() {
         &["http.query", "/", "status=True", "text=True"],
         &["http.query", "/json", "decode=True", "status=True"],
         &["http.query", "/json", "decode=True", "decode_type=plain"],
-        &["http.query", "/", "method=POST", "data=some text", "header_dict={X-Own: 1}"],
+        &["http.query", "/", "method=POST", "data=some text", "header_dict={X-Own: one}"],
         &["http.query", "/x?y=1", "params={a: b c, d: 'ü&'}"],
         &["http.query", "/", "method=POST", "data={a: 1, b: x y}"],
         &["http.query", "/", "username=ada", "password=secret"],
