@@ -139,7 +139,9 @@ fn a_minion_writes_returns_to_postgresql_by_itself() {
     said(&wrong, "the server says: password authentication failed for user \"salt\" (28P01)");
     said(
         &refused,
-        &format!("the returner postgres failed, and is called again later: 127.0.0.1:{port}: no connection: access-denied"),
+        &format!(
+            "the returner postgres failed, and is called again later: 127.0.0.1:{port}: no connection: access-denied"
+        ),
     );
     assert!(!log(&without).contains("the returner postgres failed"));
     // By hand.

@@ -19,7 +19,8 @@ impl Wanted {
     /// Asks once, or for as long as `patience` says, until there is an answer without an error.
     pub(crate) fn ask(&self, query: &Query, patience: Option<Patience>) -> Result<StateResult, String> {
         if self.text.is_none() && self.status.is_none() {
-            return Ok(StateResult::bad("Either match text (match) or a status code (status) is required."));
+            // Salt's words, and their blank.
+            return Ok(StateResult::bad(" Either match text (match) or a status code (status) is required."));
         }
         if is_dry_run() {
             let (_, comment) = self.judge(&Value::Dict(Vec::new()))?;
