@@ -98,7 +98,16 @@ fn chosen(items: Vec<Value>, size: usize, seed: Option<Data>) -> Result<Vec<Data
         // Python's words.
         return Err("Sample larger than population or is negative".to_owned());
     }
-    Ok(seeded(seed)?.sample(items, size).into_iter().map(Data::from).collect())
+    let mut source = match seed.map(|seed| seed.value()).transpose()? {
+        None | Some(Value::None) => Source::Host(get_random_u64),
+        // As in Salt, whose seed is the hash of what is given.
+        Some(seed) => {
+            let mut hash = Hash::new("sha512").ok_or("there is no sha512")?;
+            hash.update(seed.to_text().as_bytes());
+            Source::of_text(&hash.hex())
+        }
+    };
+    Ok(source.sample(items, size).into_iter().map(Data::from).collect())
 }
 
 impl Guest for Module {
