@@ -291,6 +291,8 @@ impl Rig {
         let deadline = Instant::now() + Duration::from_secs(20);
         loop {
             self.ping().await;
+            // As a minion does when it is quiet.
+            tokio::task::spawn_blocking(brine_trim::freed).await.expect("it does not panic");
             let now = Weight::now();
             let fits = |now: u64, idle: u64| now <= idle + MARGIN;
             if fits(now.minion, self.idle.minion) && fits(now.executors, self.idle.executors) {
