@@ -135,7 +135,7 @@ impl Query {
         match http::send(&request) {
             Ok(response) => self.answer(&response),
             Err(why) => {
-                let status = self.status.then(|| ("status", Value::Int(0)));
+                let status = self.status.then_some(("status", Value::Int(0)));
                 Ok(Value::dict(status.into_iter().chain([("error", why.into())])))
             }
         }
