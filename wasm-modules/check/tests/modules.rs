@@ -58,7 +58,7 @@ const STANDARD: &[(&str, &[&str], usize)] = &[
             "wasi:filesystem/preopens",
             "wasi:filesystem/types",
         ],
-        260_000,
+        270_000,
     ),
     (
         "cron",
@@ -216,7 +216,6 @@ const STANDARD: &[(&str, &[&str], usize)] = &[
             "brine:host/log",
             "brine:host/process",
             "wasi:clocks/monotonic-clock",
-            "wasi:io/error",
             "wasi:io/poll",
             "wasi:io/streams",
             "wasi:sockets/instance-network",
