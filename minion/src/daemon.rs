@@ -19,9 +19,10 @@ use tracing::{error, info, warn};
 use crate::config::MinionOpts;
 use crate::minion::{Minion, MinionControl, MinionError, package_sandbox, sandbox_settings};
 
-/// One thread: the daemon mostly waits for the network, and the sandbox works in other processes. With a second one, each job wakes it
-/// some times to hand over what the first could go on with, and waking a thread costs more than most of a job's steps.
-const WORKER_THREADS: usize = 1;
+/// Two threads: the daemon mostly waits for the network, and the sandbox works in other processes. With one, fewer wakings and system calls
+/// were counted for a job, but all was slower by a fifth: files of the master, whose pieces are opened beside hashing and writing, and jobs
+/// that follow each other (docs/benchmarks.md).
+const WORKER_THREADS: usize = 2;
 
 /// The program salt-minion.
 #[derive(Debug)]
