@@ -11,6 +11,7 @@ use brine_minion::minion::{MakeSandbox, Minion, MinionError, sandbox_with};
 use brine_protocol::config::{Config, Role};
 use brine_sandbox::{Preparing, Sandbox};
 use tempfile::TempDir;
+use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -25,6 +26,28 @@ pub struct Running {
     pub functions: Arc<Scripted>,
     end: Option<oneshot::Sender<()>>,
     task: JoinHandle<Result<(), MinionError>>,
+    runtime: OwnRuntime,
+}
+
+/// The runtime of one minion: with it end all tasks that the minion began, as with a process.
+struct OwnRuntime(Option<Runtime>);
+
+impl OwnRuntime {
+    fn new() -> Self {
+        Self(Some(tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()))
+    }
+
+    fn runtime(&self) -> &Runtime {
+        self.0.as_ref().expect("it is taken only where this ends")
+    }
+}
+
+impl Drop for OwnRuntime {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
 }
 
 /// Returns the settings of a minion below `dir`, with short waits between tries.
@@ -106,13 +129,17 @@ pub fn scripted(opts: &MinionOpts) -> (MakeSandbox, oneshot::Receiver<Made>) {
 
 pub async fn start_with(opts: MinionOpts) -> Running {
     let (make, receive) = scripted(&opts);
-    let minion = Minion::prepare(opts, make).await.unwrap();
     let (end, ended) = oneshot::channel();
-    let task = tokio::spawn(minion.run(async move {
-        let _ = ended.await;
-    }));
+    let runtime = OwnRuntime::new();
+    let task = runtime.runtime().spawn(async move {
+        let minion = Minion::prepare(opts, make).await.unwrap();
+        let ended = async move {
+            let _ = ended.await;
+        };
+        minion.run(ended).await
+    });
     let Made { sandbox, functions } = receive.await.unwrap();
-    Running { sandbox, functions, end: Some(end), task }
+    Running { sandbox, functions, end: Some(end), task, runtime }
 }
 
 impl Running {
@@ -127,10 +154,11 @@ impl Running {
         DEADLINE.within(&mut self.task).await.unwrap()
     }
 
-    /// Ends the minion as in a crash.
-    pub async fn kill(self) {
+    /// Ends the minion as in a crash: when this returns, none of its tasks runs any more.
+    pub async fn kill(mut self) {
         self.task.abort();
-        let _ = self.task.await;
+        let runtime = self.runtime.0.take().expect("the minion runs");
+        tokio::task::spawn_blocking(move || runtime.shutdown_timeout(DEADLINE)).await.unwrap();
     }
 }
 
