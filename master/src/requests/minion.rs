@@ -214,7 +214,7 @@ async fn run(
     let _timed = handlers.timings.during(command.name());
     let Handlers { keys, mine, refusals, .. } = handlers;
     Ok(match command {
-        Command::Return => handlers.returns.accept(request, key, bytes, turn).await?,
+        Command::Return => handlers.returns.accept_request(request, key, bytes, turn).await?,
         Command::MinionEvent => handlers.events.accept(id, load, bytes, turn).await,
         Command::MasterOpts => master_opts(&handlers.live.load(), load),
         Command::RegisterResources => Value::from(true),

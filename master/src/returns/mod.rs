@@ -6,6 +6,7 @@
 
 mod failed_states;
 mod receipt;
+mod several;
 mod signature;
 
 use std::sync::Arc;
@@ -65,13 +66,7 @@ enum Course {
 impl ReturnIntake {
     /// Accepts a return of the minion that the channel proved. Every answer except a fault lets the minion forget the
     /// return.
-    pub(crate) async fn accept(
-        &self,
-        request: Request,
-        key: &MinionKey,
-        bytes: u64,
-        turn: &mut Turn,
-    ) -> Result<Value, Fault> {
+    async fn accept(&self, request: Request, key: &MinionKey, bytes: u64, turn: &mut Turn) -> Result<Value, Fault> {
         let signed = self.check_signature(&request, key);
         let id = &request.id;
         let mut load = request.load;

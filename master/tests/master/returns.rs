@@ -190,3 +190,88 @@ async fn a_minion_names_no_returner_that_its_job_did_not() {
     events.wait("salt/job/").await;
     assert_eq!(waiting().len(), 1);
 }
+
+/// Each is judged as if it had come alone, and the answers are in their order.
+#[tokio::test(flavor = "multi_thread")]
+async fn returns_that_come_together_are_judged_one_by_one() {
+    let master = TestMaster::start("").await;
+    let (one, two) = (master.minion("web1", 1).await, master.minion("web2", 2).await);
+    let mut events = master.events().await;
+    let mut jids = Vec::new();
+    for tgt in ["web1", "web2", "web1"] {
+        let reply = master.publish(tgt, "glob", "test.ping", vec![]).await;
+        jids.push(reply.get("load").unwrap().get_text("jid").unwrap().to_owned());
+        events.wait(&format!("salt/job/{}/publish", jids.last().unwrap())).await;
+    }
+    let ours = |jid: &str, said: &str| one.return_load(jid, said);
+    let mut other = ours(&jids[2], "third");
+    other.insert("id", "web2");
+    let mut load = ours(&jids[0], "first");
+    // The second is for another minion's job, the third claims to be of another minion, the last is none.
+    load.insert("also", Value::Array(vec![ours(&jids[1], "stolen"), other, map([("jid", "x")])]));
+    let reply = one.ask(&master, load.clone()).await;
+    assert_eq!(reply, Value::Array(vec![Value::Nil; 4]), "all are settled, the refused ones too");
+    let mut tags = Vec::new();
+    for _ in 0..4 {
+        let event = events.next().await;
+        if let Some(said) = event.data.get_text("return") {
+            assert_eq!(event.data.get_text("id"), Some("web1"), "{said}");
+            assert!(!event.data.has("also") && event.data.has("_stamp"), "{said}");
+        }
+        tags.push(event.tag);
+    }
+    tags.sort();
+    let refused = "brine/refused/return/web1".to_owned();
+    let mut kept = vec![format!("salt/job/{}/ret/web1", jids[0]), format!("salt/job/{}/ret/web1", jids[2])];
+    kept.sort();
+    assert_eq!(tags, [vec![refused.clone(), refused], kept].concat());
+    // A second time: acknowledged, and told nobody.
+    assert_eq!(one.ask(&master, load).await, Value::Array(vec![Value::Nil; 4]));
+    two.ask(&master, two.return_load(&jids[1], true)).await;
+    let mut next = events.next().await.tag;
+    while next == "brine/refused/return/web1" {
+        next = events.next().await.tag;
+    }
+    assert_eq!(next, format!("salt/job/{}/ret/web2", jids[1]));
+}
+
+/// None of these is stored, and none is acknowledged.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_with_odd_further_returns_is_refused_as_a_whole() {
+    let master = TestMaster::start("").await;
+    let minion = master.minion("web1", 1).await;
+    let mut events = master.events().await;
+    let jid = "20261120134740245008";
+    let load = || minion.return_load(jid, true);
+    let mut nested = load();
+    nested.insert("also", Value::Array(vec![load()]));
+    for also in [
+        Value::from("x"),
+        Value::Array(vec![Value::from(7)]),
+        Value::Array(vec![load(); 32]),
+        Value::Array(vec![nested]),
+    ] {
+        let mut together = load();
+        together.insert("also", also);
+        let reply = minion.ask(&master, together).await;
+        assert!(reply.text().is_some_and(|text| text.starts_with("it") || text.starts_with("one")), "{reply}");
+    }
+    minion.ask(&master, load()).await;
+    assert_eq!(events.next().await.tag, format!("salt/job/{jid}/ret/web1"));
+}
+
+/// A signature is over one return: those beside it have none.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_signature_covers_no_further_returns() {
+    let master = TestMaster::start("require_minion_sign_messages: True").await;
+    let minion = master.minion("web1", 1).await;
+    let mut events = master.events().await;
+    let (first, second) = ("20261120134740245008", "20261120134740245009");
+    let mut load = signed(&minion, first, SignAlg::Pkcs1v15Sha1, None);
+    load.insert("also", Value::Array(vec![minion.return_load(second, true)]));
+    let reply = minion.opened(&master.raw(minion.envelope(load, minion.id.as_str(), 3)).await);
+    assert_eq!(reply, Value::Array(vec![Value::Nil; 2]));
+    let mut tags = [events.next().await.tag, events.next().await.tag];
+    tags.sort();
+    assert_eq!(tags, ["brine/refused/return/web1".to_owned(), format!("salt/job/{first}/ret/web1")]);
+}

@@ -87,6 +87,11 @@ impl Channel {
         self.sign_in_state.borrow().clone()
     }
 
+    /// Whether the minion is signed in at a master of Brine: one with sealed publications.
+    pub fn is_brines(&self) -> bool {
+        self.sign_in_state.borrow().as_ref().is_some_and(|live| live.credentials.offer.is_some())
+    }
+
     /// Waits until the minion is signed in.
     pub async fn signed_in(&self) -> Arc<SignedIn> {
         let mut watched = self.sign_in_state.subscribe();

@@ -6,8 +6,9 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
+use brine_protocol::job::join_returns;
 use brine_protocol::value::{Value, ValueExt};
 use brine_receipts::Series;
 use tokio::sync::{Notify, mpsc};
@@ -15,6 +16,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tracing::{debug, error, info, warn};
 
+use super::queue::{Due, Pending, Queue};
 use super::spool::{Spool, SpoolError, SpooledReturn, Unsynced};
 use super::unspooled::Unspooled;
 use crate::connection::{ChannelError, Masters};
@@ -23,8 +25,6 @@ use crate::receipts::{Draft, Receipts};
 
 /// Returns under way at once: enough that the master commits many at a time, few enough not to storm a master that comes back.
 const SENDERS: usize = 8;
-/// Loads kept in memory while they wait; all others are read back from disk.
-const MAX_LOADS_IN_MEMORY: usize = 64;
 /// A master that answers has a return on its own disk after a few milliseconds, so only returns that wait longer are synced here. Two
 /// syncs a job would cost more than the job.
 const SYNC_AFTER: Duration = Duration::from_millis(20);
@@ -55,29 +55,11 @@ pub struct ReturnSender {
     unsynced: mpsc::UnboundedSender<Unsynced>,
 }
 
-#[derive(Default)]
-struct Queue {
-    waiting: VecDeque<Pending>,
-    /// Returns for other masters, oldest first.
-    set_aside: VecDeque<Pending>,
-    /// Whether the log has already mentioned these returns.
-    told: bool,
-}
-
 /// A return in the spool that was not sent yet.
 #[derive(Debug)]
 pub struct Kept {
     entry: SpooledReturn,
     load: Value,
-}
-
-struct Pending {
-    entry: SpooledReturn,
-    /// None while many returns wait; the spool has it in any case.
-    load: Option<Value>,
-    failures: u32,
-    not_before: Instant,
-    since: SystemTime,
 }
 
 impl ReturnSender {
@@ -94,11 +76,7 @@ impl ReturnSender {
         if !left.is_empty() {
             info!("{} returns of earlier jobs wait to be sent", left.len());
         }
-        let now = Instant::now();
-        let waiting = left
-            .into_iter()
-            .map(|entry| Pending { entry, load: None, failures: 0, not_before: now, since: SystemTime::now() })
-            .collect();
+        let queue = Queue::of(left.into_iter().map(|entry| Pending::new(entry, None)));
         let spool = Arc::new(spool);
         let unsynced = start_syncing(Arc::clone(&spool), receipts.clone());
         let unspooled = Unspooled::new(masters.clone(), events);
@@ -106,7 +84,7 @@ impl ReturnSender {
             spool,
             unsynced,
             masters,
-            queue: Mutex::new(Queue { waiting, ..Queue::default() }),
+            queue: Mutex::new(queue),
             work: Notify::new(),
             empty: Notify::new(),
             retry,
@@ -118,7 +96,7 @@ impl ReturnSender {
     /// Whether one more job may start beside `running` ones. Returns for other masters make room for it.
     pub fn has_room(&self, running: usize) -> bool {
         while !self.spool.has_room(running) {
-            let Some(oldest) = self.queue().set_aside.pop_front() else { return false };
+            let Some(oldest) = self.queue().oldest_set_aside() else { return false };
             error!(jid = oldest.entry.jid(), "the spool is full; a return for another master is given up");
             self.spool.remove(&oldest.entry);
         }
@@ -164,11 +142,7 @@ impl ReturnSender {
     /// Hands a return to the senders; it goes out at once.
     pub fn deliver(&self, kept: Kept) {
         let Kept { entry, load } = kept;
-        let mut queue = self.queue();
-        let load = (queue.waiting.len() < MAX_LOADS_IN_MEMORY).then_some(load);
-        let now = Instant::now();
-        queue.waiting.push_front(Pending { entry, load, failures: 0, not_before: now, since: SystemTime::now() });
-        drop(queue);
+        self.queue().put_first(entry, load);
         self.work.notify_one();
     }
 
@@ -185,12 +159,7 @@ impl ReturnSender {
 
     /// Tries all returns now, because the minion has just signed in at its master.
     pub fn master_is_back(&self) {
-        let now = Instant::now();
-        let mut queue = self.queue();
-        let set_aside = std::mem::take(&mut queue.set_aside);
-        queue.waiting.extend(set_aside);
-        queue.waiting.iter_mut().for_each(|p| p.not_before = now);
-        drop(queue);
+        self.queue().wake();
         self.work.notify_waiters();
         self.work.notify_one();
         self.unspooled.master_is_back();
@@ -198,7 +167,7 @@ impl ReturnSender {
 
     /// Returns in the spool that the minion's master has not acknowledged yet.
     pub fn waiting(&self) -> usize {
-        let set_aside = self.queue().set_aside.len();
+        let set_aside = self.queue().count_set_aside();
         self.spool.held_now().0.saturating_sub(set_aside)
     }
 
@@ -231,58 +200,83 @@ impl ReturnSender {
     async fn send_forever(self: Arc<Self>) {
         loop {
             let woken = self.work.notified();
-            let (next, rest) = self.take_due();
-            let Some(pending) = next else {
-                match rest {
+            let Due { request, is_shared, next } = self.queue().take_due(|entry| self.takes_several(entry));
+            if request.is_empty() {
+                match next {
                     Some(due) => {
                         let _ = tokio::time::timeout_at(due, woken).await;
                     }
                     None => woken.await,
                 }
                 continue;
-            };
-            if rest.is_some() {
+            }
+            if next.is_some() {
                 self.work.notify_one(); // another sender can take the next one
             }
-            self.send(pending).await;
+            self.send(request).await;
+            if is_shared {
+                self.queue().shared_ended();
+                self.work.notify_one();
+            }
         }
     }
 
-    /// Takes the first return that is due. The time is when another one will be.
-    fn take_due(&self) -> (Option<Pending>, Option<Instant>) {
-        let now = Instant::now();
-        let queue = &mut self.queue().waiting;
-        let due = |queue: &VecDeque<Pending>| queue.iter().position(|p| p.not_before <= now);
-        match due(queue).and_then(|at| queue.remove(at)) {
-            Some(taken) => (Some(taken), due(queue).map(|_| now)),
-            None => (None, queue.iter().map(|p| p.not_before).min()),
-        }
+    /// Whether the master of this return takes several in one request. A signature is over one.
+    fn takes_several(&self, entry: &SpooledReturn) -> bool {
+        let channel = self.masters.asker(entry.master());
+        channel.is_ok_and(|channel| !channel.opts.auth.sign_messages && channel.is_brines())
     }
 
-    async fn send(&self, mut pending: Pending) {
-        let Ok(channel) = self.masters.asker(pending.entry.master()) else { return self.set_aside(pending) };
-        let load = match pending.load.take() {
-            Some(load) => load,
-            None => {
-                let (spool, entry) = (Arc::clone(&self.spool), pending.entry.clone());
-                match tokio::task::spawn_blocking(move || spool.read(&entry)).await {
-                    Ok(Some(load)) => load,
-                    _ => return self.notify_if_empty(),
+    /// Sends returns for one master in one request.
+    async fn send(&self, mut request: Vec<Pending>) {
+        let master = request.first().and_then(|pending| pending.entry.master());
+        let Ok(channel) = self.masters.asker(master) else {
+            return request.into_iter().for_each(|pending| self.set_aside(pending));
+        };
+        let mut loads = Vec::with_capacity(request.len());
+        for pending in &mut request {
+            let load = match pending.load.take() {
+                Some(load) => load,
+                None => {
+                    let (spool, entry) = (Arc::clone(&self.spool), pending.entry.clone());
+                    match tokio::task::spawn_blocking(move || spool.read(&entry)).await {
+                        Ok(Some(load)) => load,
+                        // Only a return that goes alone has no load here.
+                        _ => return self.notify_if_empty(),
+                    }
+                }
+            };
+            loads.push(as_sent(load));
+        }
+        let Some(load) = join_returns(loads) else { return };
+        match channel.request(load).await {
+            Ok(Value::Array(replies)) if request.len() > 1 && replies.len() == request.len() => {
+                request.into_iter().zip(replies).for_each(|(pending, reply)| self.replied(pending, &reply));
+            }
+            Ok(reply) => {
+                let mut request = request.into_iter();
+                request.next().into_iter().for_each(|pending| self.replied(pending, &reply));
+                // A master that takes only one at a time.
+                request.for_each(|pending| self.again(pending));
+            }
+            Err(e @ ChannelError::Refused(_)) => {
+                request.into_iter().for_each(|pending| self.refused(pending, &e.to_string()));
+            }
+            Err(e) => {
+                for pending in request {
+                    warn!(jid = pending.entry.jid(), "the return could not be delivered and will be sent again: {e}");
+                    self.again(pending);
                 }
             }
-        };
-        let jid = pending.entry.jid().to_owned();
-        match channel.request(as_sent(load)).await {
-            Ok(reply) if reply.is_nil() => {
-                debug!(jid, "the master has the return");
-                self.done(&pending.entry);
-            }
-            Ok(reply) => self.refused(pending, &format!("it answered {}", describe(&reply))),
-            Err(e @ ChannelError::Refused(_)) => self.refused(pending, &e.to_string()),
-            Err(e) => {
-                warn!(jid, "the return could not be delivered and will be sent again: {e}");
-                self.again(pending);
-            }
+        }
+    }
+
+    fn replied(&self, pending: Pending, reply: &Value) {
+        if reply.is_nil() {
+            debug!(jid = pending.entry.jid(), "the master has the return");
+            self.done(&pending.entry);
+        } else {
+            self.refused(pending, &format!("it answered {}", describe(reply)));
         }
     }
 
@@ -303,25 +297,22 @@ impl ReturnSender {
     }
 
     /// Leaves a return for another master in the spool until the minion signs in again.
-    fn set_aside(&self, mut pending: Pending) {
-        pending.load = None;
-        let mut queue = self.queue();
-        if !std::mem::replace(&mut queue.told, true) {
-            let (jid, master) = (pending.entry.jid(), pending.entry.master().unwrap_or_default());
+    fn set_aside(&self, pending: Pending) {
+        let entry = pending.entry.clone();
+        if self.queue().set_aside(pending) {
+            let (jid, master) = (entry.jid(), entry.master().unwrap_or_default());
             warn!(
                 jid,
                 "a return is for another master, with the key {master}; it stays in the spool, as further ones do"
             );
         }
-        queue.set_aside.push_back(pending);
-        drop(queue);
         self.notify_if_empty();
     }
 
     fn again(&self, mut pending: Pending) {
         pending.failures = pending.failures.saturating_add(1);
         pending.not_before = Instant::now() + backoff(self.retry, pending.failures);
-        self.queue().waiting.push_back(pending);
+        self.queue().put_last(pending);
         self.work.notify_one();
     }
 

@@ -70,9 +70,19 @@ pub struct SpooledReturn {
 }
 
 impl SpooledReturn {
+    #[cfg(test)]
+    pub(super) fn for_tests(number: u64, size: u64, master: Option<&str>) -> Self {
+        Self { name: format!("{number:020}-{number}"), size, master: master.map(Into::into) }
+    }
+
     /// The jid that the return answers.
     pub fn jid(&self) -> &str {
         self.name.split_once('-').map_or("", |(_, jid)| jid)
+    }
+
+    /// Bytes in the spool.
+    pub fn size(&self) -> u64 {
+        self.size
     }
 
     /// The fingerprint of the key of the master that the return is for; none for the master that the minion has.

@@ -85,7 +85,7 @@ pub struct Script {
     pub no_content: Option<String>,
     /// The time after each reply: a slow link.
     pub pause: Duration,
-    /// Whether it answers about several files at once, as a Brine master.
+    /// Whether it answers about several files and several returns at once, as a Brine master.
     pub together: bool,
     /// Whether it sends pieces as long as they are asked for, under an AEAD, as a Brine master.
     pub by_length: bool,
@@ -472,11 +472,14 @@ impl Desk {
                 resumed(&script.publish_key, &epoch, self.publish_port, &offer(&self.key))
             }),
             "_pillar" => return Some(seal_pillar_reply(&script.pillar, request, minion, &self.key).unwrap()),
-            "_return" => match script.on_return {
-                OnReturn::Acknowledge => Value::Nil,
-                OnReturn::EmptyText => Value::from(""),
-                OnReturn::Silence => return None,
-            },
+            "_return" => {
+                let one = match script.on_return {
+                    OnReturn::Acknowledge => Value::Nil,
+                    OnReturn::EmptyText => Value::from(""),
+                    OnReturn::Silence => return None,
+                };
+                also.map_or(one.clone(), |also| Value::Array(vec![one; also.len() + 1]))
+            }
             "_minion_event" if script.refuses => Value::from(false),
             "_minion_event" => Value::Nil,
             "_mine_get" => map([("web1", 7)]),

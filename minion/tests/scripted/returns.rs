@@ -2,13 +2,14 @@
 
 use brine_kit::wait::Deadline;
 use brine_protocol::ids::Jid;
+use brine_protocol::job::split_returns;
 use brine_protocol::keys::PublicKey;
 use brine_protocol::msgpack;
 use brine_protocol::value::{Value, ValueExt, map};
 use brine_receipts::{Series, Vouched};
 
 use crate::master::{DEADLINE, Master, OnReturn, Seen, Verdict};
-use crate::running::{begin, emptied, spooled, start};
+use crate::running::{begin, emptied, ready, spooled, start};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_return_has_salts_fields_and_what_was_used() {
@@ -235,4 +236,100 @@ async fn a_return_goes_only_to_the_master_that_asked() {
     }
     emptied(dir.path()).await;
     minion.end().await.unwrap();
+}
+
+/// The jids of the returns in one request.
+fn jids(seen: Seen) -> Option<Vec<String>> {
+    let Seen::Request { cmd, mut load } = seen else { return None };
+    let loads = match split_returns(&mut load) {
+        None => vec![load],
+        Some(loads) => loads.unwrap(),
+    };
+    (cmd == "_return").then(|| loads.iter().map(|load| load.get_text("jid").unwrap().to_owned()).collect())
+}
+
+const MANY: u32 = 20;
+
+/// Many jobs that end at once, at a master that takes its time. The requests until it has seen them all, or `enough` of them.
+async fn many_returns(seals: bool, change: impl FnOnce(&mut crate::master::Script), enough: usize) -> Vec<Vec<String>> {
+    let (dir, mut master) = (tempfile::tempdir().unwrap(), Master::start().await);
+    master.script().seals = seals;
+    let more = format!("process_count_max: {}", 2 * MANY);
+    let minion = ready(&mut master, dir.path(), &more).await;
+    master.script().pause = std::time::Duration::from_millis(30);
+    change(&mut master.script());
+    let mut left = std::collections::BTreeSet::new();
+    for _ in 0..MANY {
+        let jid = if seals { master.publish_sealed("test.wait", vec![]) } else { master.publish("test.wait", vec![]) };
+        left.insert(jid.to_string());
+    }
+    minion.functions.waiting.subscribe().wait_for(|n| *n == MANY as usize).await.unwrap();
+    minion.functions.gate.add_permits(MANY as usize);
+    let mut requests: Vec<Vec<String>> = Vec::new();
+    while !left.is_empty() || requests.iter().flatten().count() < enough {
+        let request = master.expect("returns", |seen| jids(seen.clone())).await;
+        left.retain(|jid| !request.contains(jid));
+        requests.push(request);
+    }
+    master.script().on_return = OnReturn::Acknowledge;
+    emptied(dir.path()).await;
+    minion.end().await.unwrap();
+    requests
+}
+
+/// A request for each would be twenty of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn returns_that_wait_go_together_to_a_brine_master() {
+    let requests = many_returns(true, |script| script.together = true, MANY as usize).await;
+    assert!(requests.len() <= 8, "{requests:?}");
+    assert!(requests.iter().any(|request| request.len() > 2), "{requests:?}");
+    assert_eq!(requests.iter().flatten().count(), MANY as usize, "none twice: {requests:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn to_another_master_each_return_goes_alone() {
+    let requests = many_returns(false, |_| (), MANY as usize).await;
+    assert!(requests.iter().all(|request| request.len() == 1), "{requests:?}");
+    // The same where each is signed.
+    let (dir, mut master) = (tempfile::tempdir().unwrap(), Master::start().await);
+    master.script().seals = true;
+    let minion = ready(&mut master, dir.path(), "minion_sign_messages: True\nprocess_count_max: 40").await;
+    master.script().pause = std::time::Duration::from_millis(10);
+    for _ in 0..MANY {
+        master.publish_sealed("test.wait", vec![]);
+    }
+    minion.functions.waiting.subscribe().wait_for(|n| *n == MANY as usize).await.unwrap();
+    minion.functions.gate.add_permits(MANY as usize);
+    for _ in 0..MANY {
+        let request = master.expect("a return", |seen| jids(seen.clone())).await;
+        assert_eq!(request.len(), 1);
+    }
+    emptied(dir.path()).await;
+    minion.end().await.unwrap();
+}
+
+/// Whether it failed on all of them or never knew more than one.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_not_acknowledged_comes_again_alone() {
+    let failing = |script: &mut crate::master::Script| {
+        script.together = true;
+        script.on_return = OnReturn::EmptyText;
+    };
+    let one_at_a_time = |_: &mut crate::master::Script| ();
+    for (requests, failed) in [
+        (many_returns(true, failing, 3 * MANY as usize).await, true),
+        (many_returns(true, one_at_a_time, MANY as usize + 5).await, false),
+    ] {
+        let mut seen = std::collections::BTreeSet::new();
+        let mut again = 0;
+        for request in &requests {
+            for jid in request {
+                if !seen.insert(jid.clone()) {
+                    again += 1;
+                    assert_eq!(request.len(), 1, "{failed}: {requests:?}");
+                }
+            }
+        }
+        assert!(requests.iter().any(|request| request.len() > 1) && again > 0, "{failed}: {requests:?}");
+    }
 }

@@ -13,7 +13,9 @@ mod returns;
 pub use kwargs::{join_kwargs, split_kwargs};
 pub use load::{FunCall, JobLoad};
 pub use publish::{PublishRequest, PublishedJob, RequestedJid, refusal_event, strip_secrets};
-pub use returns::{Return, ReturnJid, ReturnLoad, fun_text, is_success, worst_retcode};
+pub use returns::{
+    MAX_RETURNS, Return, ReturnJid, ReturnLoad, fun_text, is_success, join_returns, split_returns, worst_retcode,
+};
 
 /// Why a load is not a job.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -97,6 +97,46 @@ pub enum ReturnJid {
     NotKept,
 }
 
+/// The field of a `_return` request with further returns (§6.2.1), between a Brine master and a Brine minion.
+const ALSO: &str = "also";
+/// Upper bound on the returns in one request.
+pub const MAX_RETURNS: usize = 32;
+
+/// Makes one load of the loads of several `_return` requests (§6.2.1), in their order. None if there are none.
+pub fn join_returns(loads: Vec<Value>) -> Option<Value> {
+    let mut loads = loads.into_iter();
+    let mut first = loads.next()?;
+    let also: Vec<Value> = loads.collect();
+    if !also.is_empty() {
+        first.insert(ALSO, Value::Array(also));
+    }
+    Some(first)
+}
+
+/// Takes apart what [`join_returns`] made: the loads in their order, each as in a request of its own. None if it is the load of one return.
+///
+/// # Errors
+/// When there are too many, or one is not the load of a return.
+pub fn split_returns(load: &mut Value) -> Option<Result<Vec<Value>, &'static str>> {
+    let also = load.remove(ALSO)?;
+    let Value::Array(mut also) = also else { return Some(Err("its further returns are not a list")) };
+    if also.len() >= MAX_RETURNS {
+        return Some(Err("it has too many returns"));
+    }
+    for further in &mut also {
+        if !matches!(further, Value::Map(_)) || further.has(ALSO) {
+            return Some(Err("one of its further returns is not one"));
+        }
+        // What the sender says of the request, a further return says of itself.
+        match load.get("ts") {
+            Some(ts) => further.insert("ts", ts.clone()),
+            None => drop(further.remove("ts")),
+        }
+    }
+    also.insert(0, std::mem::replace(load, Value::Nil));
+    Some(Ok(also))
+}
+
 /// A return as the master receives it. The fields that the master decides by are parsed once; all other fields stay
 /// unchanged for listeners and for later look-ups.
 #[derive(Debug, Clone, PartialEq)]
@@ -316,5 +356,43 @@ mod tests {
         assert_eq!(ret(list([0, 1])), 1);
         assert_eq!(ret(Value::Nil), 0);
         assert_eq!(ret(text("x")), 1);
+    }
+
+    #[test]
+    fn returns_are_joined_and_taken_apart() {
+        let returned = |n: u64| map([("jid", Value::from(n)), ("return", Value::from(true))]);
+        assert_eq!(join_returns(vec![]), None);
+        let mut one = join_returns(vec![returned(1)]).unwrap();
+        assert_eq!((one.clone(), split_returns(&mut one)), (returned(1), None));
+        for ts in [None, Some(7)] {
+            let mut second = returned(2);
+            second.insert("ts", 1);
+            let mut joined = join_returns(vec![returned(1), second, returned(3)]).unwrap();
+            if let Some(ts) = ts {
+                joined.insert("ts", ts);
+            }
+            let with_ts = |n| {
+                let mut load = returned(n);
+                ts.into_iter().for_each(|ts| load.insert("ts", ts));
+                load
+            };
+            assert_eq!(split_returns(&mut joined).unwrap().unwrap(), [with_ts(1), with_ts(2), with_ts(3)]);
+        }
+    }
+
+    #[test]
+    fn odd_further_returns_are_refused() {
+        let nested = map([("also", Value::Array(vec![]))]);
+        for also in [
+            Value::Nil,
+            Value::Array(vec![Value::from("x")]),
+            Value::Array(vec![nested]),
+            Value::Array(vec![map([("jid", "x")]); MAX_RETURNS]),
+        ] {
+            let mut load = map([("jid", Value::from(JID)), ("also", also.clone())]);
+            assert!(split_returns(&mut load).unwrap().is_err(), "{also}");
+        }
+        let mut most = map([("also", Value::Array(vec![map([("jid", "x")]); MAX_RETURNS - 1]))]);
+        assert_eq!(split_returns(&mut most).unwrap().unwrap().len(), MAX_RETURNS);
     }
 }
