@@ -5,6 +5,7 @@ use std::time::Duration;
 use brine_tests::salt::{Kind, Master, Minion};
 
 use crate::rows::{Figures, Key};
+use crate::side::compiled;
 use crate::table::Figure;
 use crate::usage;
 
@@ -44,10 +45,7 @@ pub(crate) fn measure(kind: Kind, time: Duration, figures: &mut Figures) {
     };
     let without = start("without", &format!("publish_port: {}\n", master.publish_port));
     let with = start("with", &format!("{config}{BEACONS}"));
-    // Both compile their modules beside all else. This job waits for all of them.
-    for id in ["with", "without"] {
-        brine_kit::wait::wait_for("all modules", || (master.salt(&[id, "sys.list_modules"]).code == 0).then_some(()));
-    }
+    [&with, &without].into_iter().for_each(compiled);
     std::thread::sleep(QUIET);
     let used = || [&with, &without].map(|minion| usage::cpu(minion.running().pid()));
     let before = used();
