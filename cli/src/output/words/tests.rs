@@ -112,6 +112,12 @@ fn refusals_and_what_would_grant_them() {
     assert!(text.contains("cmd.run") && text.contains("One was refused.") && !text.contains('\x1b'), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     assert_eq!(shown("sandbox.refusals", json!([]), false), "web1:\n    Nothing was refused.");
+    let flood = json!([
+        {"time": "2026-11-27 10:00:00", "times": 1, "function": "cmd.run", "what": "run /bin/x"},
+        {"time": "2026-11-27 10:00:00", "times": 49_936, "function": "", "what": "others: the list had no room for them"},
+    ]);
+    let text = shown("sandbox.refusals", flood, false);
+    assert!(text.contains("no room for them  49936") && text.contains("One was refused."), "{text}");
     let suggested = json!([
         {"line": "cmd: {process: [/bin/sh]}", "risk": "high: /bin/sh runs what it is told", "wanted": ["run /bin/sh"],
          "functions": ["cmd.run"], "jobs": ["1", "2", "3", "4", "5"], "times": 7, "last": "2026-11-27 10:00:00",
