@@ -87,6 +87,19 @@ fn the_check_and_a_held_update_are_paragraphs() {
         "findings": ["there is no program /x"], "profiles": ["observe"],
         "last_syncs": {"base": {"at": "2026-11-27 00:00:00", "age_s": 5, "master": "ab"}},
     });
+    for (counts, line) in [
+        (json!({"different": 0, "times": 0, "left_out": 0}), "Nothing was refused."),
+        (json!({"different": 1, "times": 1, "left_out": 0}), "Once something was refused. sandbox.refusals lists 1."),
+        (
+            json!({"different": 64, "times": 9_000, "left_out": 8_000}),
+            "9000 times something was refused. sandbox.refusals lists 64, without 8000\n    times that it had no room for.",
+        ),
+    ] {
+        let mut check = check.clone();
+        check["refusals"] = counts;
+        let text = shown("sandbox.check", check, false);
+        assert!(text.contains(line), "{text}");
+    }
     let text = shown("sandbox.check", check, true);
     assert!(text.contains("/srv (ro)") && text.contains("Profiles in force: observe."), "{text}");
     assert!(text.contains("\x1b[0;1;33m- there is no program /x"), "{text}");
