@@ -84,6 +84,11 @@ pub trait RunningDaemon {
     /// Starts a profile of the next seconds.
     fn profile(&self);
 
+    /// The longest time that [`RunningDaemon::stop`] takes, where that depends on the configuration.
+    fn time_to_stop(&self) -> Option<Duration> {
+        None
+    }
+
     /// Finishes the work under way and ends the daemon.
     fn stop(self, ended: EndFuture) -> impl Future<Output = Result<(), ProcessError>>;
 }
@@ -176,7 +181,7 @@ async fn serve<D: Daemon>(args: &DaemonArgs, daemon: D, code: Code) -> Result<i3
         }
     }
     tracing::info!("asked to end");
-    service::stopping();
+    service::stopping(running.time_to_stop().map(|time| time + BLOCKING_GRACE));
     tokio::select! {
         result = running.stop(ended) => result.map(|()| exit::OK),
         () = signals.wait_for_stop() => {

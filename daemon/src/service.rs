@@ -9,9 +9,14 @@ pub fn ready(status: &str) {
     tell(&[NotifyState::Ready, NotifyState::Status(status)]);
 }
 
-/// Reports that the daemon is stopping.
-pub fn stopping() {
+/// Reports that the daemon is stopping, and how long that may take if the unit's `TimeoutStopSec` may be too short for it. At most 71 minutes
+/// can be told.
+pub fn stopping(longest: Option<Duration>) {
     tell(&[NotifyState::Stopping]);
+    if let Some(longest) = longest {
+        let longest_us = u32::try_from(longest.as_micros()).unwrap_or(u32::MAX);
+        tell(&[NotifyState::ExtendTimeoutUsec(longest_us)]);
+    }
 }
 
 /// Reports that the daemon reads its configuration again; [`ready`] follows.

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use brine_daemon::args::DaemonArgs;
 use brine_daemon::folders::Folder;
@@ -23,6 +24,8 @@ use crate::minion::{Minion, MinionControl, MinionError, package_sandbox, sandbox
 /// were counted for a job, but all was slower by a fifth: files of the master, whose pieces are opened beside hashing and writing, and jobs
 /// that follow each other (docs/benchmarks.md).
 const WORKER_THREADS: usize = 2;
+/// Upper bound on the rest of an end after `drain_timeout`: killed jobs, notes, the last returns, executors.
+const AFTER_JOBS: Duration = Duration::from_secs(20);
 
 /// The program salt-minion.
 #[derive(Debug)]
@@ -131,6 +134,10 @@ impl run::RunningDaemon for RunningMinion {
 
     fn profile(&self) {
         self.profiler.begin();
+    }
+
+    fn time_to_stop(&self) -> Option<Duration> {
+        Some(self.opts.jobs.drain.saturating_add(AFTER_JOBS))
     }
 
     async fn stop(self, ended: EndFuture) -> Result<(), ProcessError> {

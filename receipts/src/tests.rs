@@ -171,7 +171,9 @@ fn what_has_a_short_form_has_no_other() {
         receipt.calls.push(receipt.calls[0].clone());
         receipt
     };
-    for receipt in [odd, other_module("other"), other_module(""), other_module("test.ping")] {
+    // Two digits in a byte are for decimal ones: hex digits may be of either case.
+    let other_digits = Receipt { jid: "2026112013474024500A".to_owned(), ..receipt(1, None) };
+    for receipt in [odd, other_digits, other_module("other"), other_module(""), other_module("test.ping")] {
         let whole = vouched(key().sign(receipt));
         assert_eq!(read(&whole).as_ref(), Ok(&whole));
         assert_eq!(SignedReceipt::from_compact(&whole.receipt.to_compact()).as_ref(), Ok(&whole.receipt));
@@ -312,7 +314,10 @@ fn an_envelope_has_one_form() {
     refused(&|line| line["more"] = 1.into(), line.clone());
     refused(&|line| line["envelope"]["more"] = 1.into(), line.clone());
     refused(&|line| line["envelope"]["signatures"][0]["more"] = 1.into(), line);
-    refused(&|line| line["envelope"]["payload"] = "A".repeat(700_000).into(), ReceiptError::TooLarge);
+    // Before it is decoded.
+    for filler in ["A", "!"] {
+        refused(&|line| line["envelope"]["payload"] = filler.repeat(700_000).into(), ReceiptError::TooLarge);
+    }
 }
 
 #[test]
@@ -386,6 +391,32 @@ fn a_record_is_read_whole_or_not_at_all() {
     bent[20] ^= 1;
     assert_eq!(Record::read(&bent), Ok(None));
     assert_eq!(Record::read(&[0; 64]), Ok(None));
+    // One that is too large is not decoded.
+    let content = vec![0xc1; (1 << 20) + 1];
+    let length = u32::try_from(content.len()).unwrap().to_be_bytes();
+    assert_eq!(Record::read(&[&length[..], &Digest::of(&content).0[..4], &content].concat()), Ok(None));
+}
+
+#[test]
+fn more_hashes_than_places_are_none() {
+    let bytes = fixed().to_compact();
+    // Nine hashes, the key and the signature are the last part, behind its length.
+    let at = bytes.len() - 384;
+    assert_eq!(bytes[at - 3..at], [0xc5, 0x01, 0x80]);
+    let more = [&bytes[..at - 2], &[0x01, 0xa0], &bytes[at..], &[7; 32]].concat();
+    assert!(SignedReceipt::unverified(&bytes).is_ok());
+    let why = ReceiptError::Malformed("it has more hashes than places for them");
+    assert_eq!(SignedReceipt::unverified(&more), Err(why.clone()));
+    assert_eq!(SignedReceipt::from_compact(&more), Err(why));
+}
+
+#[test]
+fn a_fingerprint_has_one_spelling() {
+    let text = Fingerprint([0xab; 32]).to_string();
+    assert_eq!(text.parse(), Ok(Fingerprint([0xab; 32])));
+    for other in [text.to_uppercase(), text.replace(':', "-"), text.replace(':', "")] {
+        assert!(other.parse::<Fingerprint>().is_err(), "{other}");
+    }
 }
 
 proptest! {

@@ -95,7 +95,7 @@ pub use brine_sandbox_wire::{
 };
 pub use examine::{CompileCost, examine};
 pub use kernel::admission::Concurrency;
-pub use kernel::broker::{Broker, Caller, RefusedCall, Remedy, check, check_host, tell_of_special};
+pub use kernel::broker::{Broker, Caller, RefusedCall, Remedy, check, check_and_tell, check_host, tell_of_special};
 pub use kernel::cgroup::program_groups;
 pub use kernel::compile::CompileLimits;
 pub use kernel::lanes::{Lanes, OneEach, SMALL_MODULE};

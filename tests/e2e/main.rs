@@ -50,6 +50,7 @@ mod sandbox;
 mod schedule;
 mod schedule_states;
 mod secrets;
+mod self_restart;
 mod signatures;
 mod slow_link;
 mod states;

@@ -31,7 +31,7 @@ fn what_was_refused_is_granted_by_its_line_and_taken_back() {
     let (line, jid) = (text(&listed[0]["line"]), text(&listed[0]["jid"]));
     assert!(line.starts_with("cmd: {process: [") && line.ends_with("/id]}"), "{line}");
     assert_eq!((listed[0]["function"].as_str(), listed[0]["master"].is_string()), (Some("cmd.run"), true));
-    assert_eq!(own(&minion, &["sandbox.check"])["refusals"], json!({"different": 1, "times": 2}));
+    assert_eq!(own(&minion, &["sandbox.check"])["refusals"], json!({"different": 1, "times": 2, "left_out": 0}));
     let suggested = own(&minion, &["sandbox.suggest", "since=1h", "module=cmd"]);
     assert_eq!((suggested[0]["line"].as_str(), suggested[0]["jobs"][0].as_str()), (Some(line), Some(jid)));
     assert_eq!(suggested[0]["jobs"].as_array().map(Vec::len), Some(2), "{suggested}");

@@ -12,7 +12,7 @@ use brine_minion::config::{MinionOpts, Package};
 use brine_minion::minion::{Local, sandbox_with};
 use brine_protocol::ids::Jid;
 use brine_protocol::value::Value;
-use brine_sandbox::{JobContext, JobOutcome, Preparing, Sandbox};
+use brine_sandbox::{Broker, JobContext, JobOutcome, Preparing, Sandbox};
 use brine_tests::{compiled, fits};
 use tokio::sync::{Mutex, MutexGuard};
 
@@ -143,6 +143,11 @@ impl Rig {
 
     pub(crate) fn sandbox(&self) -> &Arc<Sandbox> {
         self.local.sandbox()
+    }
+
+    /// What is told of refusals.
+    pub(crate) fn broker(&self) -> Arc<dyn Broker> {
+        self.local.broker()
     }
 
     pub(crate) fn pillar(&self, value: Value) {

@@ -286,7 +286,7 @@ impl JobStore {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::jobs::{Added, JobStore, NewReturn};
+    use crate::jobs::{Added, JobStore, NewReturn, StoredJob};
 
     fn receipt(number: i64, hash: u8, previous: Option<u8>) -> NewReceipt {
         NewReceipt {
@@ -402,6 +402,99 @@ mod tests {
         }
         let odd = store.receipts_after(None, i64::MIN).await.unwrap().iter().filter(|one| one.odd.is_some()).count();
         assert_eq!(odd, 4);
+    }
+
+    /// Each of these is seen by one of the checks alone.
+    #[tokio::test]
+    async fn each_place_beside_a_receipt_is_looked_at() {
+        for (known, (number, hash, previous)) in [
+            // It does not follow from the one before, which is not the last.
+            (vec![(1, 1, None), (3, 3, Some(2))], (2, 2, Some(9))),
+            // Its place is taken, and the one behind it has not come.
+            (vec![(1, 1, None), (2, 2, Some(1)), (4, 4, Some(3))], (2, 9, Some(1))),
+            // The one behind it does not follow.
+            (vec![(1, 1, None), (3, 3, Some(9))], (2, 2, Some(1))),
+            // The first has none before it, and only the first.
+            (vec![], (1, 1, Some(7))),
+            (vec![], (3, 3, None)),
+        ] {
+            let (_dir, store) = open();
+            for (number, hash, previous) in known {
+                assert_eq!(add(&store, 1, receipt(number, hash, previous)).await, Found::default());
+            }
+            assert!(add(&store, 1, receipt(number, hash, previous)).await.fork, "{number} {hash} {previous:?}");
+        }
+    }
+
+    /// The chain remembers its end when all its receipts are deleted.
+    #[tokio::test]
+    async fn the_end_of_a_chain_outlives_its_receipts() {
+        for (number, hash, previous, fork) in
+            [(3, 9, Some(2), true), (4, 4, Some(9), true), (4, 4, Some(3), false), (5, 5, Some(9), false)]
+        {
+            let (_dir, store) = open();
+            // The last one that came is not the last of the chain.
+            for (number, hash, previous) in [(1, 1, None), (3, 3, Some(2)), (2, 2, Some(1))] {
+                add(&store, 1, receipt(number, hash, previous)).await;
+            }
+            store.clean(50_000).await.unwrap();
+            assert_eq!(store.receipts_after(None, i64::MIN).await.unwrap().len(), 0);
+            assert_eq!(add(&store, 100, receipt(number, hash, previous)).await.fork, fork, "{number} {hash}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_later_gap_does_not_begin_the_time_of_the_first_again() {
+        let (_dir, store) = open();
+        add(&store, 0, receipt(1, 1, None)).await;
+        add(&store, 1, receipt(3, 3, Some(2))).await;
+        assert_eq!(add(&store, 500, receipt(6, 6, Some(5))).await.gap, None);
+        assert_eq!(add(&store, 602, receipt(7, 7, Some(6))).await.gap, Some((2, 2)));
+    }
+
+    #[tokio::test]
+    async fn chains_without_receipts_make_room_for_new_ones() {
+        let (_dir, store) = open();
+        let of_key = |byte| NewReceipt { key: [byte; 32], ..receipt(1, byte, None) };
+        for byte in 1..=64 {
+            add(&store, 1, of_key(byte)).await;
+        }
+        store.clean(50_000).await.unwrap();
+        assert_eq!(add(&store, 100, of_key(65)).await, Found::default());
+    }
+
+    #[tokio::test]
+    async fn receipts_go_with_their_job() {
+        let (_dir, store) = open();
+        let jid = Jid::new("20261120134740299999").unwrap();
+        let of_job = |receipt: NewReceipt, minion: &str| NewReturn {
+            jid: jid.clone(),
+            minion: MinionId::new(minion).unwrap(),
+            fun: "test.ping".to_owned(),
+            at_ms: 90_000,
+            retcode: 0,
+            success: true,
+            load: vec![0xc0],
+            receipt: Some(Box::new(receipt)),
+        };
+        let job = StoredJob {
+            jid: jid.clone(),
+            fun: "test.ping".to_owned(),
+            user: "root".to_owned(),
+            tgt: "*".to_owned(),
+            tgt_type: "glob".to_owned(),
+            started_ms: 1_000,
+            minions: ["m1", "m2"].map(|id| MinionId::new(id).unwrap()).to_vec(),
+            load: vec![0x80],
+        };
+        store.add_job(job).await.unwrap();
+        for minion in ["m1", "m2"] {
+            assert_eq!(store.add_return(of_job(receipt(1, 1, None), minion)).await.unwrap(), Added::New);
+        }
+        assert_eq!(store.receipts_of(&jid).await.unwrap().len(), 2);
+        // The job is older than its returns.
+        store.clean(50_000).await.unwrap();
+        assert_eq!(store.receipts_after(None, i64::MIN).await.unwrap().len(), 0);
     }
 
     #[tokio::test]

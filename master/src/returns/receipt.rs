@@ -121,18 +121,8 @@ impl ReturnIntake {
 
     /// Tells what a stored receipt showed about its chain.
     pub(super) fn tell_chain(&self, id: &MinionId, jid: &str, number: i64, found: Found) {
-        if found.fork {
-            let why = "another receipt has its place in the chain, or it does not follow from the one before: the minion was set back \
-                       to an earlier state, as by a restored snapshot, or somebody else signs with its key";
-            self.tell_receipt(id, "fork", why, Some(jid), Some((number, number)));
-        }
-        if found.full {
-            let why = "it begins a chain, and the minion has begun too many: it is not stored";
-            self.tell_receipt(id, "key", why, Some(jid), Some((number, number)));
-        }
-        if let Some((first, last)) = found.gap {
-            let why = "receipts before it have not come: their returns are lost or kept back";
-            self.tell_receipt(id, "gap", why, Some(jid), Some((first, last)));
+        for (kind, why, numbers) in odd_of_chain(number, found) {
+            self.tell_receipt(id, kind, why, Some(jid), Some(numbers));
         }
     }
 
@@ -151,6 +141,25 @@ impl ReturnIntake {
         let said = format!("the receipt of {id}{of} is odd: {why}{numbers}");
         self.refusals.tell(Who::Minion(id), &said, format!("brine/receipt/{kind}/{id}"), map(data));
     }
+}
+
+/// What the receipt with this number showed about its chain: the kind of the event, words, and the first and the last number.
+fn odd_of_chain(number: i64, found: Found) -> impl Iterator<Item = (&'static str, &'static str, (i64, i64))> {
+    let fork = found.fork.then_some((
+        "fork",
+        "another receipt has its place in the chain, or it does not follow from the one before: the minion was set back to an earlier \
+         state, as by a restored snapshot, or somebody else signs with its key",
+        (number, number),
+    ));
+    let full = found.full.then_some((
+        "key",
+        "it begins a chain, and the minion has begun too many: it is not stored",
+        (number, number),
+    ));
+    let gap = found
+        .gap
+        .map(|numbers| ("gap", "receipts before it have not come: their returns are lost or kept back", numbers));
+    fork.into_iter().chain(full).chain(gap)
 }
 
 /// Whether a return is the one that a receipt is of.
@@ -273,6 +282,48 @@ mod tests {
         let stolen = SIGNS[1].sign(receipt());
         let vouch = Vouched::vouch("m1", &SIGNS[1].public(), &RSA[1]).unwrap();
         assert_eq!(judged(&Vouched { receipt: stolen, vouch }.to_text().into()), (Some("key"), false));
+    }
+
+    /// What was vouched for once is remembered for this minion, this RSA key and this key of receipts together.
+    #[test]
+    fn a_known_key_is_known_for_its_minion_and_its_rsa_key() {
+        let (keys, ids) = (VouchedKeys::default(), ["m1", "m2"].map(|id| MinionId::new(id).unwrap()));
+        let print = |rsa: usize| RSA[rsa].public().fingerprint();
+        let unproved = |signs: usize, vouched: usize| {
+            let vouch = Vouched::vouch("m1", &SIGNS[vouched].public(), &RSA[0]).unwrap();
+            let text = Vouched { receipt: SIGNS[signs].sign(receipt()), vouch }.to_text();
+            Unproved::from_text(&text, print(0).parse().unwrap()).unwrap()
+        };
+        let check =
+            |id: usize, rsa: usize, receipt: &Unproved| keys.check(&ids[id], receipt, (RSA[rsa].public(), print(rsa)));
+        for _ in 0..2 {
+            assert_eq!(check(0, 0, &unproved(0, 0)), Ok(()));
+            // The operator accepted another RSA key; the minion signs with another key of receipts.
+            assert_eq!(check(0, 1, &unproved(0, 0)), Err(ReceiptError::Unvouched));
+            assert_eq!(check(0, 0, &unproved(1, 0)), Err(ReceiptError::Unvouched));
+            assert_eq!(check(1, 1, &unproved(0, 0)), Err(ReceiptError::Unvouched));
+        }
+    }
+
+    #[test]
+    fn the_known_keys_are_bounded() {
+        let keys = VouchedKeys::default();
+        let fill = |nth: usize| (MinionId::new(&format!("f{nth}")).unwrap(), (String::new(), [0; 32]));
+        keys.0.lock().unwrap().extend((0..KNOWN_MAX).map(fill));
+        let text = vouched(SIGNS[0].sign(receipt()));
+        let print = RSA[0].public().fingerprint();
+        let unproved = Unproved::from_text(text.text().unwrap(), print.parse().unwrap()).unwrap();
+        keys.check(&MinionId::new("m1").unwrap(), &unproved, (RSA[0].public(), print)).unwrap();
+        assert!(keys.0.lock().unwrap().len() <= KNOWN_MAX);
+    }
+
+    #[test]
+    fn each_oddity_of_a_chain_is_told() {
+        let kinds = |found: Found| odd_of_chain(7, found).map(|(kind, _, numbers)| (kind, numbers)).collect::<Vec<_>>();
+        assert_eq!(kinds(Found::default()), []);
+        assert_eq!(kinds(Found { fork: true, ..Found::default() }), [("fork", (7, 7))]);
+        assert_eq!(kinds(Found { full: true, ..Found::default() }), [("key", (7, 7))]);
+        assert_eq!(kinds(Found { gap: Some((2, 5)), fork: true, full: false }), [("fork", (7, 7)), ("gap", (2, 5))]);
     }
 
     #[test]

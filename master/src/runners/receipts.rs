@@ -117,17 +117,20 @@ async fn verify(run: Run) -> Outcome {
         }
     }
     Ok(map(found.into_iter().map(|(minion, mut of)| {
-        let chains = of.chains.iter().flat_map(|((_, chain), links)| links.odd().into_iter().map(|odd| (*chain, odd)));
-        for (chain, odd) in chains {
-            of.odd.push(match odd {
-                Odd::Gap(..) if !chain.is_whole_at_master() => continue,
-                Odd::Gap(first, last) => format!("receipts {first} to {last} are missing"),
-                Odd::Fork(number) => format!("receipt {number} does not follow from the others: a fork"),
-            });
-        }
+        of.odd.extend(odd_of_chains(&of.chains));
         let odd = of.odd.into_iter().take(LINES_MAX).map(Value::from).collect();
         (minion, map([("receipts", Value::from(of.receipts)), ("odd", Value::Array(odd))]))
     })))
+}
+
+/// What is odd of chains. Only of some has this master each receipt.
+fn odd_of_chains(chains: &BTreeMap<([u8; 32], ChainId), Chain>) -> impl Iterator<Item = String> {
+    let all = chains.iter().flat_map(|((_, chain), links)| links.odd().into_iter().map(|odd| (*chain, odd)));
+    all.filter_map(|(chain, odd)| match odd {
+        Odd::Gap(..) if !chain.is_whole_at_master() => None,
+        Odd::Gap(first, last) => Some(format!("receipts {first} to {last} are missing")),
+        Odd::Fork(number) => Some(format!("receipt {number} does not follow from the others: a fork")),
+    })
 }
 
 /// Verifies one receipt with its return, and adds it to its chain.
@@ -149,4 +152,91 @@ fn judge(
         return Err("it is of another return than the one that is stored".to_owned());
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_protocol::keys::PrivateKey;
+    use brine_protocol::msgpack;
+    use brine_receipts::{Digest, Fingerprint, Outcome as JobOutcome, Receipt, Series, SigningKey, Time};
+
+    use super::*;
+
+    fn receipt(number: u64, series: Series, rsa: &PrivateKey) -> Receipt {
+        Receipt {
+            version: Receipt::VERSION,
+            number,
+            previous: (number > 1).then_some(Digest([9; 32])),
+            minion: "m1".to_owned(),
+            minion_key: rsa.public().fingerprint().parse().unwrap(),
+            master: Some(Fingerprint([2; 32])),
+            series,
+            publication: None,
+            jid: "20261120134740245008".to_owned(),
+            arguments: Digest([3; 32]),
+            calls: Vec::new(),
+            policy: None,
+            walls: Vec::new(),
+            start: Time(1),
+            end: Time(2),
+            retcode: 0,
+            outcome: JobOutcome::Ran,
+            returned: Digest::of(&msgpack::encode_network(&Value::from(true))),
+        }
+    }
+
+    fn key() -> SigningKey {
+        SigningKey::from_pem(&SigningKey::generate().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_stored_receipt_is_judged_with_its_keys_and_its_return() {
+        let [rsa, other] = [(); 2].map(|()| PrivateKey::generate(1024).unwrap());
+        let signs = key();
+        let stored = |vouched_by: &PrivateKey, shown: &PrivateKey| StoredReceipt {
+            row: 1,
+            jid: "20261120134740245008".to_owned(),
+            minion: "m1".to_owned(),
+            compact: signs.sign(receipt(1, Series::Spooled, &rsa)).to_compact(),
+            vouch: Vouched::vouch("m1", &signs.public(), vouched_by).unwrap(),
+            pem: shown.public().to_pem(),
+            odd: None,
+        };
+        let load = |value: bool| Some(map([("return", Value::from(value)), ("retcode", Value::from(0))]));
+        let judged = |one: &StoredReceipt, load: Option<Value>| {
+            let mut chains = BTreeMap::new();
+            (judge(one, load, &mut chains).err(), chains.len())
+        };
+        assert_eq!(judged(&stored(&rsa, &rsa), load(true)), (None, 1));
+        assert_eq!(judged(&stored(&rsa, &rsa), None), (None, 1), "its return may be gone");
+        let another = Some("it is of another return than the one that is stored".to_owned());
+        assert_eq!(judged(&stored(&rsa, &rsa), load(false)), (another, 1));
+        for foreign in [stored(&other, &rsa), stored(&rsa, &other), stored(&other, &other)] {
+            let (why, chains) = judged(&foreign, load(true));
+            assert!(why.is_some() && chains == 0, "{why:?}");
+        }
+        let mut bent = stored(&rsa, &rsa);
+        *bent.compact.last_mut().unwrap() ^= 1;
+        assert!(judged(&bent, load(true)).0.is_some());
+    }
+
+    #[test]
+    fn only_chains_that_come_whole_have_gaps() {
+        let rsa = PrivateKey::generate(1024).unwrap();
+        let signs = key();
+        let odd = |series: Series, numbers: &[u64]| {
+            let mut chain = Chain::default();
+            for number in numbers {
+                let signed = signs.sign(receipt(*number, series, &rsa));
+                chain.add(signed.receipt(), signed.hash());
+            }
+            let id = receipt(1, series, &rsa).chain();
+            odd_of_chains(&BTreeMap::from([((signs.public(), id), chain)])).collect::<Vec<_>>()
+        };
+        assert_eq!(odd(Series::Spooled, &[1, 4]), ["receipts 2 to 3 are missing"]);
+        assert_eq!(odd(Series::Direct, &[1, 4]), Vec::<String>::new());
+        for series in [Series::Spooled, Series::Direct] {
+            assert_eq!(odd(series, &[1, 2]), ["receipt 2 does not follow from the others: a fork"]);
+        }
+    }
 }

@@ -4,7 +4,6 @@ mod auth;
 mod channel;
 mod error;
 mod held_publications;
-mod log_limit;
 mod masters;
 mod publications;
 mod serial_file;

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use brine_protocol::publication::{self, BROADCAST, PublicationError};
 use brine_protocol::receiver::{Opened, Received, Receiver};
+use brine_protocol::text::LogLimit;
 use brine_protocol::value::Value;
 use brine_zmtp::{Frames, SubConfig, SubEvent, Subscriber};
 use bytes::Bytes;
@@ -20,9 +21,11 @@ use super::auth::{Patience, Stale};
 use super::channel::{Channel, SignedIn};
 use super::error::SignInError;
 use super::held_publications::{HeldPublications, Taken};
-use super::log_limit::LogLimit;
 use super::serial_file::SerialFile;
 use crate::receipts::SignedPublication;
+
+/// Lines in ten seconds about publications that were dropped.
+const DROPPED_LINES: u32 = 10;
 
 /// What [`Publications::next`] returns.
 #[derive(Debug)]
@@ -93,7 +96,7 @@ impl Publications {
             held: HeldPublications::new(),
             renewal: JoinSet::new(),
             opened: VecDeque::new(),
-            log_limit: LogLimit::default(),
+            log_limit: LogLimit::new(DROPPED_LINES),
             dropped: 0,
         };
         this.resume_serials();
@@ -306,7 +309,7 @@ impl Publications {
 
     fn drop_with(&mut self, why: &str) {
         self.dropped += 1;
-        let turn = self.log_limit.count_line(Instant::now());
+        let turn = self.log_limit.count_line(Instant::now().into_std());
         if turn.unsaid > 0 {
             warn!("{} more publications were dropped", turn.unsaid);
         }

@@ -56,7 +56,7 @@ use admission::{Admission, Place, is_control};
 use beat::Beat;
 use outcomes::{Outcomes, weight};
 use own_failures::OwnFailures;
-use proc::{End, Left, ProcRecord};
+use proc::{End, Left, ProcRecord, Why};
 use source::{Checks, Delivery, Noted, OnEnd, Rules};
 
 /// Ending an instance and writing its return takes milliseconds.
@@ -269,7 +269,7 @@ impl Jobs {
     async fn outcomes(&self, job: &JobLoad, by: (Option<&str>, bool), blackout: bool, end: &End) -> Outcomes {
         let turn = tokio::select! {
             biased;
-            () = end.clone().ordered() => Err(KILLED_BEFORE),
+            why = end.clone().ordered() => Err(if why == Why::Killed { KILLED_BEFORE } else { ENDED_BEFORE }),
             turn = self.admission.turn(job, self.is_short(job)) => turn.map_err(|_closed| ENDED_BEFORE),
         };
         match turn {

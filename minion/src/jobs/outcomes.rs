@@ -6,6 +6,7 @@ use brine_protocol::job::JobLoad;
 use brine_protocol::value::{Value, ValueExt, empty_map, map};
 use brine_sandbox::{JobOutcome, Provenance};
 
+use super::proc::Why;
 use crate::states::{Runs, STATE_FAILURE, outputter};
 
 /// How one function of a job ended.
@@ -133,8 +134,12 @@ fn unique<'a>(values: impl Iterator<Item = (&'a str, Value)>) -> Value {
 }
 
 /// The outcome of a function whose job was ordered to end before the function ran.
-pub(super) fn killed_before(fun: &str) -> JobOutcome {
-    failed(&format!("{fun} was stopped before it began: it was killed"))
+pub(super) fn stopped_before(fun: &str, why: Why) -> JobOutcome {
+    let why = match why {
+        Why::Killed => "it was killed",
+        Why::MinionEnds => "the minion ended",
+    };
+    failed(&format!("{fun} was stopped before it began: {why}"))
 }
 
 /// The outcome of a function that did not run.

@@ -38,30 +38,41 @@ pub struct ProcDir {
     pid: u32,
 }
 
+/// Why a job is ordered to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Why {
+    /// Somebody killed it.
+    Killed,
+    /// The minion ends.
+    MinionEnds,
+}
+
 /// Receives the order to end one job.
 #[derive(Debug, Clone)]
-pub(crate) struct End(watch::Receiver<bool>);
+pub(crate) struct End(watch::Receiver<Option<Why>>);
 
 impl End {
     /// Whether the order was given.
     pub(crate) fn is_ordered(&self) -> bool {
-        *self.0.borrow()
+        self.0.borrow().is_some()
     }
 
     /// Waits for the order; for ever, if the job ends without one.
-    pub(crate) async fn ordered(mut self) {
-        if self.0.wait_for(|ordered| *ordered).await.is_err() {
-            std::future::pending().await
+    pub(crate) async fn ordered(mut self) -> Why {
+        let ordered = self.0.wait_for(Option::is_some).await.map(|why| *why);
+        match ordered {
+            Ok(Some(why)) => why,
+            _ => std::future::pending().await,
         }
     }
 }
 
 /// The jobs of this process, with the sender of the order to end each of them.
 #[derive(Debug, Default)]
-struct Here(Mutex<HashMap<Jid, watch::Sender<bool>>>);
+struct Here(Mutex<HashMap<Jid, watch::Sender<Option<Why>>>>);
 
 impl Here {
-    fn jobs(&self) -> MutexGuard<'_, HashMap<Jid, watch::Sender<bool>>> {
+    fn jobs(&self) -> MutexGuard<'_, HashMap<Jid, watch::Sender<Option<Why>>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -119,6 +130,11 @@ impl ProcRecord {
     }
 }
 
+/// Gives the order to end a job. The first one counts.
+fn give(job: &watch::Sender<Option<Why>>, why: Why) {
+    job.send_if_modified(|ordered| ordered.is_none() && ordered.replace(why).is_none());
+}
+
 impl Drop for ProcRecord {
     fn drop(&mut self) {
         if let Some(here) = &self.here {
@@ -161,7 +177,7 @@ impl ProcDir {
 
     /// Records a job that starts now, with `load` also in a file. A file that cannot be written does not keep the job from running.
     pub(crate) fn record(&self, jid: &Jid, load: Option<&Value>, master: Option<&str>) -> (ProcRecord, End) {
-        let (sender, ordered) = watch::channel(false);
+        let (sender, ordered) = watch::channel(None);
         self.here.jobs().insert(jid.clone(), sender);
         let (files, here) = (Arc::clone(&self.files), Some(Arc::clone(&self.here)));
         let mut record = ProcRecord { jid: jid.clone(), file: None, slot: None, files, here };
@@ -203,13 +219,13 @@ impl ProcDir {
 
     /// Orders a job of this process to end, whether it runs or waits. Returns false if there is no such job.
     pub(crate) fn end(&self, jid: &Jid) -> bool {
-        self.here.jobs().get(jid).map(|job| job.send_replace(true)).is_some()
+        self.here.jobs().get(jid).map(|job| give(job, Why::Killed)).is_some()
     }
 
-    /// Orders all jobs of this process to end and returns their jids.
+    /// Orders all jobs of this process to end, because it ends itself, and returns their jids.
     pub(crate) fn end_all(&self) -> Vec<Jid> {
         let jobs = self.here.jobs();
-        jobs.iter().map(|(jid, job)| (jid.clone(), job.send_replace(true)).0).collect()
+        jobs.iter().map(|(jid, job)| (jid.clone(), give(job, Why::MinionEnds)).0).collect()
     }
 
     /// The jobs that run, each its load with `pid`; `except` is left out.
@@ -390,13 +406,14 @@ mod tests {
         let (_unrecorded, others) = procs.record(&other, None, None);
         assert!(end.clone().ordered().now_or_never().is_none());
         assert!(procs.end(&jid));
-        assert!(end.ordered().now_or_never().is_some());
+        assert_eq!(end.ordered().now_or_never(), Some(Why::Killed));
         assert!(others.clone().ordered().now_or_never().is_none());
         assert_eq!(procs.running("").len(), 1);
         drop(record);
         assert!(!procs.end(&jid));
-        assert_eq!(procs.end_all(), [other]);
-        assert!(others.ordered().now_or_never().is_some());
+        assert_eq!(procs.end_all(), [other.clone()]);
+        assert!(procs.end(&other));
+        assert_eq!(others.ordered().now_or_never(), Some(Why::MinionEnds));
     }
 
     /// Without the record, the job would have no return if the minion died.

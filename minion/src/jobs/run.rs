@@ -8,12 +8,12 @@ use brine_protocol::job::{FunCall, JobLoad, split_kwargs};
 use brine_protocol::value::{Value, ValueExt};
 use brine_sandbox::{Function, JobContext, JobOutcome, Param, Provenance, Rest, Sandbox};
 
-use super::docs;
 use super::functions::Functions;
-use super::outcomes::{Called, Outcomes, failed, killed_before, weight};
+use super::outcomes::{Called, Outcomes, failed, stopped_before, weight};
 use super::own_timeout;
-use super::proc::End;
+use super::proc::{End, Why};
 use super::record;
+use super::{ENDED_WITHIN, docs};
 use crate::modules::Modules;
 use crate::states::Runs;
 
@@ -86,7 +86,7 @@ impl JobRunner {
         // Fetching a module may take long, and so may the functions before this one.
         let trouble = tokio::select! {
             biased;
-            () = from.end.clone().ordered() => return killed_before(&call.fun),
+            why = from.end.clone().ordered() => return stopped_before(&call.fun, why),
             ensured = self.modules.ensure(module_of(&call.fun)) => ensured.err(),
         };
         *provenance = self.sandbox.provenance(&call.fun, from.master);
@@ -126,9 +126,14 @@ impl JobRunner {
             // Polled first, so that the sandbox knows the call before an order to end it arrives.
             biased;
             outcome = &mut run => outcome,
-            () = from.end.clone().ordered() => {
+            why = from.end.clone().ordered() => {
                 self.functions.kill(from.jid);
-                run.await
+                let mut outcome = run.await;
+                if why == Why::MinionEnds && !outcome.success {
+                    // The sandbox only knows that the call was ended.
+                    outcome.value = Value::from(ENDED_WITHIN);
+                }
+                outcome
             }
         };
         if outcome.sha256.is_some() && outcome.sha256 != provenance.as_ref().map(|known| known.sha256) {

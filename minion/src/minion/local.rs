@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use brine_protocol::job::FunCall;
 use brine_protocol::value::Value;
-use brine_sandbox::Sandbox;
+use brine_sandbox::{Broker, Sandbox};
 
 use super::base::Base;
 use super::error::MinionError;
@@ -31,6 +31,12 @@ impl Local {
     /// The sandbox of this minion.
     pub fn sandbox(&self) -> &Arc<Sandbox> {
         &self.base.sandbox
+    }
+
+    /// What performs the requests of modules, and is told what was refused.
+    pub fn broker(&self) -> Arc<dyn Broker> {
+        let broker: Arc<dyn Broker> = self.base.broker.clone();
+        broker
     }
 
     /// Calls a function as `salt-call` does, with the arguments of a job. Whatever goes wrong is an outcome.

@@ -13,9 +13,9 @@ use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-/// Bytes at which what is in the file is added to the sum of what was before, and the file begins again.
+/// Bytes of the file. Before it gets larger, what is in it is added to the sum of what was before, and it begins again.
 const FILE_MAX: u64 = 4 << 20;
-/// Bytes of that sum.
+/// Bytes of that sum, without a line for each master with the number of what had no room.
 const SUM_MAX: usize = 3 << 20;
 /// Bytes of one line.
 const LINE_MAX: usize = 32 << 10;
@@ -41,10 +41,40 @@ pub(super) struct Entry {
     pub(super) jids: Vec<String>,
 }
 
+/// What the entry says that counts refusals without listing them.
+const LEFT_OUT: &str = "others: the list had no room for them";
+
 /// What makes two refusals the same.
 type Key = (Option<String>, String, String, Option<String>);
 
 impl Entry {
+    /// Counts what this master's jobs were refused and the list has no room for: none yet.
+    pub(super) fn left_out(master: Option<&str>) -> Self {
+        Self {
+            first: u64::MAX,
+            last: 0,
+            times: 0,
+            master: master.map(str::to_owned),
+            module: String::new(),
+            function: String::new(),
+            what: LEFT_OUT.to_owned(),
+            line: None,
+            jids: Vec::new(),
+        }
+    }
+
+    /// Whether it counts what is not listed. No module has an empty name.
+    pub(super) fn is_left_out(&self) -> bool {
+        self.module.is_empty()
+    }
+
+    /// Counts these too, which are not listed.
+    pub(super) fn count(&mut self, first: u64, last: u64, times: u64) {
+        self.first = self.first.min(first);
+        self.last = self.last.max(last);
+        self.times = self.times.saturating_add(times);
+    }
+
     pub(super) fn key(&self) -> Key {
         (self.master.clone(), self.function.clone(), self.what.clone(), self.line.clone())
     }
@@ -81,15 +111,15 @@ impl Journal {
 
     /// Appends these. Other programs may append at the same time.
     pub(super) fn append(&self, entries: &[Entry], most_jids: usize) -> io::Result<()> {
+        // What was cut off in a crash ends here.
+        let mut lines = vec![b'\n'];
+        entries.iter().for_each(|entry| add_line(&mut lines, entry));
         let mut file = self.locked()?;
-        if file.metadata()?.len() > FILE_MAX {
+        if file.metadata()?.len() + lines.len() as u64 > FILE_MAX {
             // A crash between these two counts what is in both twice, and loses nothing.
             write_atomic(&self.before(), &sum(&self.entries(most_jids)), MODE)?;
             file.set_len(0)?;
         }
-        // What was cut off in a crash ends here.
-        let mut lines = vec![b'\n'];
-        entries.iter().for_each(|entry| add_line(&mut lines, entry));
         file.write_all(&lines)
     }
 
@@ -139,12 +169,15 @@ fn add_line(lines: &mut Vec<u8>, entry: &Entry) {
     }
 }
 
-/// The lines of as many entries as there is room for. The last ones of each module and master come first: one module that is refused
-/// much does not push out what others were refused.
+/// The lines of as many entries as there is room for, and the number of the others. The last ones of each module and master come first: one
+/// module that is refused much does not push out what others were refused.
 fn sum(all: &[Entry]) -> Vec<u8> {
     let mut of_each: HashMap<(&str, Option<&str>), usize> = HashMap::new();
-    let mut ranked: Vec<(usize, &Entry)> = all
-        .iter()
+    let (unlisted, listed): (Vec<&Entry>, Vec<&Entry>) = all.iter().partition(|entry| entry.is_left_out());
+    let mut left_out = LeftOut::default();
+    unlisted.into_iter().for_each(|entry| left_out.add(entry));
+    let mut ranked: Vec<(usize, &Entry)> = listed
+        .into_iter()
         .map(|entry| {
             let rank = of_each.entry((&entry.module, entry.master.as_deref())).or_default();
             *rank += 1;
@@ -153,16 +186,42 @@ fn sum(all: &[Entry]) -> Vec<u8> {
         .collect();
     // Sorting is stable: within a rank the last one stays the first.
     ranked.sort_by_key(|(rank, _)| *rank);
-    let mut lines = Vec::new();
+    let (mut lines, mut is_full) = (Vec::new(), false);
     for (_, entry) in ranked {
-        let full = lines.len();
-        add_line(&mut lines, entry);
-        if lines.len() > SUM_MAX {
-            lines.truncate(full);
-            break;
+        let end = lines.len();
+        if !is_full {
+            add_line(&mut lines, entry);
+            is_full = lines.len() > SUM_MAX;
+        }
+        if is_full {
+            lines.truncate(end);
+            left_out.add(entry);
         }
     }
+    left_out.take().iter().for_each(|entry| add_line(&mut lines, entry));
     lines
+}
+
+/// The numbers of what is not listed, of each master. A minion has few masters in its life.
+#[derive(Debug, Default)]
+pub(super) struct LeftOut(HashMap<Option<String>, Entry>);
+
+impl LeftOut {
+    /// Counts what this entry says.
+    pub(super) fn add(&mut self, entry: &Entry) {
+        self.count(entry.master.as_deref(), entry.first, entry.last, entry.times);
+    }
+
+    /// Counts these refusals of a master.
+    pub(super) fn count(&mut self, master: Option<&str>, first: u64, last: u64, times: u64) {
+        let known = self.0.entry(master.map(str::to_owned));
+        known.or_insert_with(|| Entry::left_out(master)).count(first, last, times);
+    }
+
+    /// An entry for each master, after which nothing is counted.
+    pub(super) fn take(&mut self) -> Vec<Entry> {
+        std::mem::take(&mut self.0).into_values().collect()
+    }
 }
 
 #[cfg(test)]
@@ -194,6 +253,9 @@ mod tests {
         }
         let all = journal.read(1);
         assert!(all.len() < 200 * 64, "the file was never full: {}", all.len());
+        // What had no room is counted.
+        assert!(all.iter().any(Entry::is_left_out), "the sum was never full");
+        assert_eq!(all.iter().map(|entry| entry.times).sum::<u64>(), 200 * 64 + 1);
         assert!(all.iter().any(|entry| entry.module == "quiet"));
         let bytes: u64 =
             std::fs::read_dir(dir.path()).unwrap().map(|item| item.unwrap().metadata().unwrap().len()).sum();

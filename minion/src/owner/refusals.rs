@@ -10,12 +10,12 @@ use brine_protocol::value::{Value, ValueExt as _, map};
 use brine_sandbox::{Learn, RefusedCall, Tell};
 use tokio::runtime::Handle;
 
-use super::journal::{Entry, Journal};
+use super::journal::{Entry, Journal, LeftOut};
 use crate::events::Events;
 
 /// Time between two writes.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Different refusals that are counted between two writes; further ones are only numbered. One module has a part of them.
+/// Different refusals that are counted between two writes; further ones are only counted. One module has a part of them.
 const AT_ONCE: usize = 256;
 const AT_ONCE_EACH: usize = 64;
 /// Characters of what was wanted, and of a function's name.
@@ -51,7 +51,7 @@ struct State {
     count: usize,
     of_each: HashMap<String, usize>,
     /// Refusals that were more than could be kept between two writes.
-    left_out: u64,
+    left_out: LeftOut,
     /// A task will write soon.
     awaited: bool,
     /// Written, and the master was not told yet.
@@ -100,7 +100,7 @@ impl Refusals {
         }
         let of_module = state.of_each.get(refused.module).copied().unwrap_or_default();
         if state.count >= AT_ONCE || of_module >= AT_ONCE_EACH {
-            state.left_out += 1;
+            state.left_out.count(key.0.as_deref(), now, now, 1);
             return;
         }
         let entry = Entry {
@@ -189,22 +189,27 @@ impl Refusals {
             state.awaited = false;
             state.count = 0;
             state.of_each.clear();
-            (std::mem::take(&mut state.new), std::mem::take(&mut state.left_out))
+            (std::mem::take(&mut state.new), state.left_out.take())
         };
-        let new: Vec<Entry> = new.into_values().flatten().collect();
-        if left_out > 0 {
-            tracing::warn!("{left_out} refusals are not listed: they were too many different ones at once");
+        let mut new: Vec<Entry> = new.into_values().flatten().collect();
+        let unlisted: u64 = left_out.iter().map(|entry| entry.times).sum();
+        if unlisted > 0 {
+            tracing::warn!("{unlisted} refusals are not listed: they were too many different ones at once");
         }
         if self.tell != Tell::Nothing && self.events.get().is_some() {
             let mut state = self.state();
             let room = EVENT_MAX.saturating_sub(state.untold.len()).min(new.len());
             state.untold.extend_from_slice(&new[..room]);
-            state.more += (new.len() - room) as u64 + left_out;
+            state.more += (new.len() - room) as u64 + unlisted;
         }
+        new.extend(left_out);
         if !new.is_empty()
             && let Err(error) = self.journal.append(&new, JOBS_MAX)
         {
             tracing::error!("what was refused is not kept: {error}");
+            // The next write has at least their number.
+            let mut state = self.state();
+            new.iter().for_each(|entry| state.left_out.add(entry));
         }
     }
 
@@ -219,14 +224,25 @@ impl Refusals {
 
     /// The answer of `sandbox.refusals`, for a master or for who calls on this host. Blocks on the disk.
     pub(crate) fn list(&self, for_master: Option<&str>) -> Value {
-        Value::Array(self.all(for_master).iter().take(ANSWER_MAX).map(shown).collect())
+        let (unlisted, mut all): (Vec<Entry>, Vec<Entry>) =
+            self.all(for_master).into_iter().partition(Entry::is_left_out);
+        let mut left_out = LeftOut::default();
+        unlisted.iter().chain(all.iter().skip(ANSWER_MAX)).for_each(|entry| left_out.add(entry));
+        all.truncate(ANSWER_MAX);
+        Value::Array(all.iter().chain(&left_out.take()).map(shown).collect())
     }
 
-    /// How many different ones there are, and how often something was refused. Blocks on the disk.
+    /// How many different ones are listed, how often something was refused, and how often of that it was left out of the list. Blocks on the disk.
     pub(crate) fn counts(&self, for_master: Option<&str>) -> Value {
         let all = self.all(for_master);
-        let times = all.iter().fold(0_u64, |sum, entry| sum.saturating_add(entry.times));
-        map([("different", Value::from(all.len() as u64)), ("times", Value::from(times))])
+        let (unlisted, listed): (Vec<&Entry>, Vec<&Entry>) = all.iter().partition(|entry| entry.is_left_out());
+        let times = |of: &[&Entry]| of.iter().fold(0_u64, |sum, entry| sum.saturating_add(entry.times));
+        let left_out = times(&unlisted);
+        map([
+            ("different", Value::from(listed.len() as u64)),
+            ("times", Value::from(times(&listed).saturating_add(left_out))),
+            ("left_out", Value::from(left_out)),
+        ])
     }
 
     fn most_jobs(&self, module: &str) -> usize {
@@ -315,15 +331,19 @@ mod tests {
         }
         let quiet = job("file.read", "2", None);
         refusals.note(&RefusedCall { job: &quiet, module: "file", what: "read /x", line: &|| None });
-        // Another module's refusal of the same second has its place.
-        assert_eq!(refusals.all(None).len(), AT_ONCE_EACH + 1);
-        for _ in 0..100 {
+        // Another module's refusal of the same second has its place, and what has none is counted.
+        assert_eq!(refusals.all(None).len(), AT_ONCE_EACH + 2);
+        let left_out = 10_000 - AT_ONCE_EACH as u64;
+        let counts = [("different", AT_ONCE_EACH as u64 + 1), ("times", 10_001), ("left_out", left_out)]
+            .map(|(k, v)| (k, Value::from(v)));
+        assert_eq!(refusals.counts(None), map(counts));
+        for round in 0..100 {
             for nth in 0..AT_ONCE {
                 note(
                     &refusals,
                     &job("cmd.run", "1", None),
-                    &format!("{nth}{}", "w".repeat(9_000)),
-                    Some(&"l".repeat(4_000)),
+                    &format!("{round} {nth}{}", "w".repeat(9_000)),
+                    Some(&"l".repeat(1_000)),
                 );
             }
             refusals.write();
@@ -331,7 +351,26 @@ mod tests {
         let bytes: u64 =
             std::fs::read_dir(dir.path()).unwrap().map(|item| item.unwrap().metadata().unwrap().len()).sum();
         assert!(bytes < 12 << 20, "{bytes}");
-        assert!(refusals.list(None).list().unwrap().len() <= ANSWER_MAX);
+        let list = refusals.list(None);
+        let list = list.list().unwrap();
+        assert_eq!(list.len(), ANSWER_MAX + 1);
+        let times: u64 = list.iter().filter_map(|one| one.get_u64("times")).sum();
+        assert_eq!(times, 10_001 + 100 * AT_ONCE as u64);
+        assert_eq!(refusals.counts(None).get_u64("times"), Some(times));
+    }
+
+    #[test]
+    fn what_the_disk_does_not_take_is_counted_with_the_next() {
+        let dir = tempfile::tempdir().unwrap();
+        let refusals = Refusals::new(&dir.path().join("missing"), Learn::No, Tell::Brief);
+        for nth in 0..3 {
+            note(&refusals, &job("cmd.run", "1", None), &format!("run /bin/{nth}"), None);
+        }
+        refusals.write();
+        std::fs::create_dir(dir.path().join("missing")).unwrap();
+        note(&refusals, &job("cmd.run", "1", None), "run /bin/x", None);
+        let counts = [("different", 1), ("times", 4), ("left_out", 3)].map(|(k, v)| (k, Value::from(v)));
+        assert_eq!(refusals.counts(None), map(counts));
     }
 
     /// A module that is refused ten thousand times a second takes a small part of that second, and of the memory.

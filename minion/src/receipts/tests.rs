@@ -121,6 +121,85 @@ fn what_a_kill_left_is_mended() {
     assert_one_chain(&dir);
 }
 
+/// Jobs of two masters end at once: what is missing may be older than what is known.
+#[test]
+fn a_missing_receipt_behind_a_known_one_is_taken_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("receipts");
+    let receipts = open(&dir, ROOM);
+    let of_master = Draft { master: Some(Fingerprint([5; 32])), ..draft() };
+    let mut missing = load();
+    let mut writing = receipts.begin();
+    writing.seal(&of_master, &mut missing, Series::Spooled);
+    drop(writing);
+    let known = make(&receipts);
+    drop(receipts);
+    open(&dir, ROOM).take_up([known, missing].into_iter());
+    assert_eq!(kept(&dir).iter().map(|one| one.receipt().master).collect::<Vec<_>>(), [None, of_master.master]);
+}
+
+/// The owner replaced the keys: the chain of the new one begins, whatever the files have of the old one.
+#[test]
+fn another_key_begins_its_own_chain() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("receipts");
+    make(&open(&dir, ROOM));
+    let other = Pki::open(&folder.path().join("pki"), 2048).unwrap();
+    let receipts = Receipts::open(&dir, ROOM, &MinionId::new("m1").unwrap(), &other).unwrap();
+    let mut load = load();
+    receipts.seal_direct(&Draft { master: None, ..draft() }, &mut load);
+    let mut writing = receipts.begin();
+    writing.seal(&draft(), &mut load, Series::Spooled);
+    writing.commit();
+    let last = kept(&dir).pop().unwrap();
+    assert_eq!((last.receipt().number, last.receipt().previous), (1, None));
+    // And that of the old one goes on.
+    make(&open(&dir, ROOM));
+    assert_eq!(kept(&dir).pop().unwrap().receipt().number, 2);
+}
+
+#[test]
+fn chains_are_bounded() {
+    let folder = tempfile::tempdir().unwrap();
+    let receipts = open(&folder.path().join("receipts"), ROOM);
+    let mut made = 0;
+    for nth in 0..u16::try_from(MAX_CHAINS).unwrap() + 3 {
+        let mut print = [0; 32];
+        print[..2].copy_from_slice(&nth.to_be_bytes());
+        let mut load = load();
+        receipts.seal_direct(&Draft { master: Some(Fingerprint(print)), ..draft() }, &mut load);
+        made += usize::from(load.get_text(FIELD).is_some());
+    }
+    assert_eq!(made, MAX_CHAINS);
+    // A chain that is there goes on.
+    let mut load = load();
+    receipts.seal_direct(&Draft { master: Some(Fingerprint([0; 32])), ..draft() }, &mut load);
+    assert_eq!(read(&load).receipt().number, 2);
+}
+
+/// Two programs write the same folder: one goes on where the other began a file, and where the file is gone.
+#[test]
+fn a_file_that_another_program_began_or_removed_is_noticed() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("receipts");
+    let (one, two) = (open(&dir, ROOM), open(&dir, ROOM));
+    make(&one);
+    make(&two);
+    let files = || brine_receipts::files(&dir).unwrap().len();
+    while files() == 1 {
+        make(&two);
+    }
+    make(&one);
+    let all = numbers(&dir);
+    assert_eq!(all, (1..=all.len() as u64).collect::<Vec<_>>());
+    assert_one_chain(&dir);
+    for (_, file) in brine_receipts::files(&dir).unwrap() {
+        std::fs::remove_file(file).unwrap();
+    }
+    make(&one);
+    assert_eq!(numbers(&dir), [all.len() as u64 + 1], "it is in a file that is there, and no number comes twice");
+}
+
 #[test]
 fn a_number_is_not_given_away_before_its_return_is_kept() {
     let folder = tempfile::tempdir().unwrap();

@@ -173,7 +173,10 @@ fn refused<'a>(all: &[&'a Refusal]) -> Option<Table<'a>> {
         let times = if one.times > 1 { format!("{}×", one.times) } else { String::new() };
         Row::new([Cell::from(one.at.as_str()), one.function.as_str().into(), one.what.as_str().into(), times.into()])
     });
-    let widths = [Constraint::Length(19), Constraint::Length(18), Constraint::Fill(1), Constraint::Length(6)];
+    // A cut number would be another one.
+    let most = all.iter().map(|one| one.times).max().unwrap_or_default();
+    let times = u16::try_from(most.to_string().len() + 1).unwrap_or(u16::MAX).max(6);
+    let widths = [Constraint::Length(19), Constraint::Length(18), Constraint::Fill(1), Constraint::Length(times)];
     table(rows.collect(), &widths, &["last", "function", "wanted", "times"])
 }
 
@@ -185,12 +188,13 @@ fn refusal_detail(one: &Refusal) -> Vec<Line<'static>> {
         Some(start) if one.by.len() > FINGERPRINT => format!("the master {start}…"),
         _ => format!("the master {}", one.by),
     };
+    let by = match one.function.as_str() {
+        // What the list had no room for is counted for each master.
+        "" => format!("asked by {asked}"),
+        function => format!("{function}, job {}, asked by {asked}", one.jid),
+    };
     // What is decided on comes first, in case that there is no room for all.
-    vec![
-        Line::from(grant),
-        Line::from(format!("wanted: {}", one.what)),
-        Line::from(format!("{}, job {}, asked by {asked}", one.function, one.jid)),
-    ]
+    vec![Line::from(grant), Line::from(format!("wanted: {}", one.what)), Line::from(by)]
 }
 
 fn held<'a>(all: &[&'a HeldUpdate]) -> Option<Table<'a>> {

@@ -8,15 +8,19 @@
 //! - [`visible`] for text of several lines, [`line()`] for one line, [`short`] for a part of a message, [`name`] for an
 //!   id in a list
 //! - [`json`], and [`marked`] for other formats with escapes of their own
+//! - [`LogLimit`] for lines of a log that others cause
 //! - [`quoted`] and [`docstring`] for texts in Python's forms
 //!
 //! Emoji are ordinary text: a variation selector directly after its emoji and a joiner between two emoji stay.
 //! Elsewhere, and always in a [`name`], both are displayed by number.
 
+mod log_limit;
 mod table;
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
+
+pub use log_limit::{LogLimit, Turn};
 
 /// Whether a terminal could obey a character, hide it, or let it change how other characters are read: Unicode's
 /// controls, format characters, line and paragraph separators, and all characters that are displayed as nothing

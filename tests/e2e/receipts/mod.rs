@@ -95,6 +95,8 @@ fn a_job_has_a_receipt_that_anyone_verifies() {
     receipt(&["verify", one, "--minion-key", &key]).exits(0);
     let other = "00:".repeat(31) + "00";
     assert!(receipt(&["verify", one, "--minion-key", &other]).exits(1).stderr.contains("another key vouches"));
+    let of_other = ["receipts.export", &outcomes[0].0, "minion=m2", "--out=json"];
+    assert_eq!(master.command("salt-run", &of_other).exits(0).json(), json!([]));
     let bent = file(folder.path(), "bent", &lines.replace("\"payload\":\"ey", "\"payload\":\"eX"));
     receipt(&["verify", bent.to_str().expect("UTF-8")]).exits(1);
     let listed = on_host(&minion, "list").stdout;

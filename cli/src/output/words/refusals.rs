@@ -11,6 +11,8 @@ const JOBS: usize = 3;
 pub(super) fn refusals(page: &mut Page, all: &Value) -> Option<()> {
     let all = all.list()?;
     let mut rows = Vec::with_capacity(all.len());
+    // The last rows count what the list had no room for, and name no function.
+    let listed = all.iter().take_while(|one| one.get_text("function") != Some("")).count();
     for one in all {
         let cells = vec![
             one.get_text("time")?.to_owned(),
@@ -26,7 +28,7 @@ pub(super) fn refusals(page: &mut Page, all: &Value) -> Option<()> {
     }
     page.table(&["last, UTC", "function", "wanted", "times"], &rows);
     page.gap();
-    let all = if rows.len() == 1 { "One was refused.".to_owned() } else { format!("{} were refused.", rows.len()) };
+    let all = if listed == 1 { "One was refused.".to_owned() } else { format!("{listed} were refused.") };
     page.text(&format!(
         "{all} sandbox.suggest says by which lines the owner could grant them, --out=yaml has all of each."
     ));

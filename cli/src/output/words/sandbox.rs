@@ -166,6 +166,9 @@ pub(super) fn check(page: &mut Page, check: &Value) -> Option<()> {
         let (at, age) = (sync.get_text("at")?, sync.get_u64("age_s")?);
         page.text(&format!("Modules of {} were last synced at {at}, {age} s ago.", short(environment)));
     }
+    if let Some(refused) = check.get("refusals").and_then(refusals) {
+        page.text(&refused);
+    }
     page.gap();
     match findings {
         [] => page.text("Nothing in the configuration needs a look."),
@@ -175,6 +178,25 @@ pub(super) fn check(page: &mut Page, check: &Value) -> Option<()> {
         }
     }
     Some(())
+}
+
+/// What was refused, in numbers.
+fn refusals(counts: &Value) -> Option<String> {
+    let number = |key: &str| counts.get_u64(key);
+    let (different, times) = (number("different")?, number("times")?);
+    if times == 0 {
+        return Some("Nothing was refused.".to_owned());
+    }
+    let times = if times == 1 {
+        "Once something was refused".to_owned()
+    } else {
+        format!("{times} times something was refused")
+    };
+    let left_out = match number("left_out")? {
+        0 => String::new(),
+        left_out => format!(", without {left_out} times that it had no room for"),
+    };
+    Some(format!("{times}. sandbox.refusals lists {different}{left_out}."))
 }
 
 fn executor(executor: &Value) -> Option<Row> {

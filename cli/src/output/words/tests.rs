@@ -87,6 +87,19 @@ fn the_check_and_a_held_update_are_paragraphs() {
         "findings": ["there is no program /x"], "profiles": ["observe"],
         "last_syncs": {"base": {"at": "2026-11-27 00:00:00", "age_s": 5, "master": "ab"}},
     });
+    for (counts, line) in [
+        (json!({"different": 0, "times": 0, "left_out": 0}), "Nothing was refused."),
+        (json!({"different": 1, "times": 1, "left_out": 0}), "Once something was refused. sandbox.refusals lists 1."),
+        (
+            json!({"different": 64, "times": 9_000, "left_out": 8_000}),
+            "9000 times something was refused. sandbox.refusals lists 64, without 8000\n    times that it had no room for.",
+        ),
+    ] {
+        let mut check = check.clone();
+        check["refusals"] = counts;
+        let text = shown("sandbox.check", check, false);
+        assert!(text.contains(line), "{text}");
+    }
     let text = shown("sandbox.check", check, true);
     assert!(text.contains("/srv (ro)") && text.contains("Profiles in force: observe."), "{text}");
     assert!(text.contains("\x1b[0;1;33m- there is no program /x"), "{text}");
@@ -112,6 +125,12 @@ fn refusals_and_what_would_grant_them() {
     assert!(text.contains("cmd.run") && text.contains("One was refused.") && !text.contains('\x1b'), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     assert_eq!(shown("sandbox.refusals", json!([]), false), "web1:\n    Nothing was refused.");
+    let flood = json!([
+        {"time": "2026-11-27 10:00:00", "times": 1, "function": "cmd.run", "what": "run /bin/x"},
+        {"time": "2026-11-27 10:00:00", "times": 49_936, "function": "", "what": "others: the list had no room for them"},
+    ]);
+    let text = shown("sandbox.refusals", flood, false);
+    assert!(text.contains("no room for them  49936") && text.contains("One was refused."), "{text}");
     let suggested = json!([
         {"line": "cmd: {process: [/bin/sh]}", "risk": "high: /bin/sh runs what it is told", "wanted": ["run /bin/sh"],
          "functions": ["cmd.run"], "jobs": ["1", "2", "3", "4", "5"], "times": 7, "last": "2026-11-27 10:00:00",

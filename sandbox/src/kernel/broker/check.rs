@@ -23,7 +23,11 @@ pub(crate) fn permitted(caller: &Caller, op: HostOp) -> Option<HostOp> {
 }
 
 /// As [`check`], and has the broker take note of a refusal.
-pub(crate) fn check_and_tell(broker: &dyn Broker, caller: &Caller, op: HostOp) -> Result<HostOp, HostError> {
+///
+/// # Errors
+///
+/// As [`check`].
+pub fn check_and_tell(broker: &dyn Broker, caller: &Caller, op: HostOp) -> Result<HostOp, HostError> {
     brine_capabilities::check(&caller.asker(), &caller.grants, op).map_err(|refusal| tell(broker, caller, refusal))
 }
 

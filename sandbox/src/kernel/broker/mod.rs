@@ -23,8 +23,8 @@ use futures_util::future::BoxFuture;
 use rmpv::Value;
 
 pub(crate) use answer::cut_down;
-pub use check::{check, check_host, tell_of_special};
-pub(crate) use check::{check_and_tell, permitted, tell_of};
+pub use check::{check, check_and_tell, check_host, tell_of_special};
+pub(crate) use check::{permitted, tell_of};
 pub(crate) use plan::{Next, Plan};
 
 use crate::kernel::name::ModuleName;

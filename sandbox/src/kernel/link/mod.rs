@@ -24,6 +24,7 @@ use std::time::{Duration, Instant};
 use brine_sandbox_wire::{
     FromExecutor, InUse, Inbox, Outcome, Receiver, Sender, Sha256Hex, ToExecutor, Usage, WireError,
 };
+use brine_text::LogLimit;
 use tokio::sync::{Notify, OnceCell, oneshot, watch};
 use tokio::task::JoinSet;
 
@@ -88,6 +89,8 @@ pub(crate) struct Link {
     inbox: Inbox,
     /// Why the executor has to be ended, once that is decided.
     condemned: watch::Sender<Option<String>>,
+    /// The lines about refusals.
+    refusal_lines: Mutex<LogLimit>,
 }
 
 #[derive(Default)]
@@ -135,6 +138,7 @@ impl Link {
             inbox: sender.inbox(),
             sender: tokio::sync::Mutex::new(sender),
             state: Mutex::default(),
+            refusal_lines: Mutex::new(LogLimit::new(requests::REFUSAL_LINES)),
             next: AtomicU64::new(1),
             suspects,
             jobs,

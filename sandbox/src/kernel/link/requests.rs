@@ -1,6 +1,7 @@
 //! What running calls ask for: the broker's answers to their requests, and lines of the log.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
+use std::time::Instant;
 
 use brine_sandbox_wire::{ByteBuf, HostError, HostOp, LogLevel, ToExecutor, Wanted, WireError};
 use tokio::sync::watch;
@@ -16,6 +17,8 @@ pub(super) const MAX_OPEN_REQUESTS: u32 = 4;
 /// what it refuses by itself once, and no more than these (`MAX_REFUSED` in `executor/src/told.rs`). The list of refusals has room for
 /// as many of a module at once.
 pub(super) const MAX_REFUSED: u32 = 64;
+/// Lines in ten seconds about the refusals of an executor's calls.
+pub(super) const REFUSAL_LINES: u32 = 100;
 
 /// What to do about a request.
 pub(super) enum Admitted {
@@ -73,8 +76,7 @@ impl Link {
             },
             Err(error) => {
                 if tells {
-                    let line = brine_text::line(&cut(error.to_string())).into_owned();
-                    tracing::warn!(jid = caller.job.jid, function = caller.job.function, "refused: {line}");
+                    self.log_refusal(&caller, &error);
                 }
                 Admitted::Refused(error)
             }
@@ -134,6 +136,20 @@ impl Link {
             None => Ok(()),
             Some(None) => Err("recorded a call for which that was not asked".to_owned()),
             Some(Some(frames)) => frames.push(part),
+        }
+    }
+
+    /// Jobs that come fast and are refused do not fill the log: the list of refusals counts them all.
+    fn log_refusal(&self, caller: &Caller, error: &HostError) {
+        let mut limit = self.refusal_lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let turn = limit.count_line(Instant::now());
+        drop(limit);
+        if turn.unsaid > 0 {
+            tracing::warn!("{} more refusals are not in the log; sandbox.refusals counts them", turn.unsaid);
+        }
+        if turn.say {
+            let line = brine_text::line(&cut(error.to_string())).into_owned();
+            tracing::warn!(jid = caller.job.jid, function = caller.job.function, "refused: {line}");
         }
     }
 

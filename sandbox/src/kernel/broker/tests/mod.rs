@@ -138,7 +138,8 @@ fn receipts_are_shown_to_who_calls_on_this_host_alone() {
     for op in ops() {
         assert!(check(&at("receipts", "list", None), op).is_ok());
     }
-    for who in [at("receipts", "list", Some("aa:bb")), nested, not_typed(at("receipts", "list", None))] {
+    let of_master = at("receipts", "list", Some("aa:bb"));
+    for who in [of_master.clone(), typed(of_master), nested, not_typed(at("receipts", "list", None))] {
         for op in ops() {
             let Err(HostError::Denied(why)) = check(&who, op) else { panic!("it is shown") };
             assert!(why.contains("salt-call --local receipts.list"), "{why}");
@@ -162,6 +163,7 @@ fn modules_are_approved_by_who_types_it_on_this_host_alone() {
     // another module with the grant `policy`.
     for caller in [
         at("sandbox", "approve", Some("aa:bb")),
+        typed(at("sandbox", "approve", Some("aa:bb"))),
         nested,
         not_typed(at("sandbox", "approve", None)),
         at("sandbox", "list", None),
@@ -183,6 +185,7 @@ fn modules_are_approved_by_who_types_it_on_this_host_alone() {
         nested.chain = ["state.apply".to_owned(), format!("sandbox.{function}")].into();
         for caller in [
             at("sandbox", function, Some("aa:bb")),
+            typed(at("sandbox", function, Some("aa:bb"))),
             nested,
             not_typed(at("sandbox", function, None)),
             at("sandbox", "list", None),
@@ -192,12 +195,27 @@ fn modules_are_approved_by_who_types_it_on_this_host_alone() {
             assert!(why.contains("changed on the host itself"), "{why}");
         }
     }
+    // A line is one line of text, of a size that is read.
+    for line in ["a: {b: true}\nc: {d: true}".to_owned(), "a: {b: [\u{1b}]}".to_owned(), "a".repeat(17 << 10)] {
+        for (function, op) in
+            [("grant", PolicyOp::Grant { line: line.clone() }), ("revoke", PolicyOp::Revoke { line: line.clone() })]
+        {
+            let refused = check(&at("sandbox", function, None), HostOp::Policy(op));
+            assert!(matches!(refused, Err(HostError::Failed(_) | HostError::Denied(_))), "{refused:?}");
+        }
+    }
     let rollback = || HostOp::Policy(PolicyOp::Rollback { name: "mine".into() });
     for master in [None, Some("aa:bb")] {
         assert!(check(&at("sandbox", "rollback", master), rollback()).is_ok());
         let why = denied(&at("mine", "f", master), rollback());
         assert_eq!(why, "module mine may not change other modules; `sandbox.rollback` does");
     }
+}
+
+/// As a job that claims to have been typed here, whoever asked for it.
+fn typed(mut caller: Caller) -> Caller {
+    Arc::make_mut(&mut caller.job).typed = true;
+    caller
 }
 
 /// As a job of this host that nobody typed: of its schedule, at its start.

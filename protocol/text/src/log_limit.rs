@@ -1,17 +1,14 @@
-//! Limits the lines in the log about refused publications, so that a flood of them does not fill the disk.
+//! Limits the lines in the log about one kind of thing, so that a flood of them does not fill the disk.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use tokio::time::Instant;
-
-/// Upper bound on lines ...
-const MAX_LINES: u32 = 10;
-/// ... within this time.
+/// Time of a window.
 const WINDOW: Duration = Duration::from_secs(10);
 
 /// Counts lines of one kind.
-#[derive(Debug, Default)]
-pub(super) struct LogLimit {
+#[derive(Debug)]
+pub struct LogLimit {
+    max_lines: u32,
     began: Option<Instant>,
     said: u32,
     unsaid: u64,
@@ -19,17 +16,26 @@ pub(super) struct LogLimit {
 
 /// Whether to write this line, and how many lines were left out since the last written one.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Turn {
-    pub(super) say: bool,
-    pub(super) unsaid: u64,
+pub struct Turn {
+    /// Write it.
+    pub say: bool,
+    /// Lines that were left out before it.
+    pub unsaid: u64,
 }
 
 impl LogLimit {
-    pub(super) fn count_line(&mut self, now: Instant) -> Turn {
+    /// So many lines in ten seconds.
+    #[must_use]
+    pub const fn new(max_lines: u32) -> Self {
+        Self { max_lines, began: None, said: 0, unsaid: 0 }
+    }
+
+    /// Counts a line.
+    pub fn count_line(&mut self, now: Instant) -> Turn {
         if self.began.is_none_or(|began| now - began > WINDOW) {
             (self.began, self.said) = (Some(now), 0);
         }
-        if self.said >= MAX_LINES {
+        if self.said >= self.max_lines {
             self.unsaid += 1;
             return Turn { say: false, unsaid: 0 };
         }
@@ -43,8 +49,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flood_of_refusals_is_some_lines_and_a_sum() {
-        let (mut log_limit, now) = (LogLimit::default(), Instant::now());
+    fn a_flood_is_some_lines_and_a_sum() {
+        let (mut log_limit, now) = (LogLimit::new(10), Instant::now());
         let said = (0..1000).filter(|_| log_limit.count_line(now).say).count();
         assert_eq!(said, 10);
         let later = now + WINDOW + Duration::from_millis(1);
