@@ -326,7 +326,7 @@ fn a_beacon_that_waits_by_itself_is_called_again_and_harms_itself_alone() {
 /// recorded is the same without the host.
 #[test]
 fn a_beacon_that_waits_is_bounded_by_what_it_computes_and_can_be_replayed() {
-    let granted = "    waiter.beacons: {record: on, limits: {cpu: 1s, wall: 1h}}\n";
+    let granted = "    waiter.beacons: {pillar: [role], record: on, limits: {cpu: 1s, wall: 1h}}\n";
     let beacons = "beacons:\n  waiter: []\n  spin: [{beacon_module: waiter}, {do: spin}]\n";
     let (_master, minion, events) = pair_with(granted, beacons, "role: web\n");
     wait_looks(&events, "waiter", 3);

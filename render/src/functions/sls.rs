@@ -141,7 +141,7 @@ fn serialize(call: &Call<'_>) -> Answer {
             Ok(text.into())
         }
         "json" => {
-            let mut options = json::DumpOptions { sort_keys: false, ascii: true, indent: None };
+            let mut options = json::DumpOptions { sort_keys: false, ascii: false, indent: None };
             for (name, value) in &call.stars {
                 match (&**name, number(value)) {
                     ("sort_keys", _) => options.sort_keys = value.truthy(),

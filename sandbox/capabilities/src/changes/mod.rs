@@ -52,6 +52,7 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         ("postgres_user", Standard::Least),
         ("service", Standard::Least),
         ("shadow", Standard::Least),
+        ("slsutil", Standard::Least),
         ("ssh", Standard::Least),
         ("ssh_auth", Standard::Least),
         ("ssh_known_hosts", Standard::Least),
