@@ -134,7 +134,6 @@ const CALLS: &[&[&str]] = &[
     &["slsutil.banner", "width=4"],
     &["slsutil.renderer", "string=Hello, {{ name }}.", "default_renderer=jinja", "name=world"],
     &["slsutil.renderer", "string={{ grains['role'] }}: [{{ pillar['tier'] }}, {{ saltenv }}]"],
-    &["slsutil.renderer", "string={\"a\": [1, null]}", "default_renderer=json"],
     &["slsutil.renderer", "TREE/map.jinja"],
     &["slsutil.renderer", "salt://defaults/map.yaml"],
     &["slsutil.renderer", "salt://defaults/uses.jinja", "default_renderer=jinja"],
