@@ -1,6 +1,7 @@
 //! Beacons of a minion: that they look and tell, and what odd ones can do.
 
-use brine_kit::programs::testing;
+use brine_kit::process::run;
+use brine_kit::programs::{program, testing};
 use brine_kit::wait::wait_for;
 use brine_tests::events::Events;
 use brine_tests::salt::{Kind, Master, Minion};
@@ -319,4 +320,33 @@ fn a_beacon_that_waits_by_itself_is_called_again_and_harms_itself_alone() {
     let stopping = std::time::Instant::now();
     minion.stop();
     assert!(stopping.elapsed() < std::time::Duration::from_secs(10), "{:?}", stopping.elapsed());
+}
+
+/// A beacon that waits has as much of a processor as its owner gives a call, however long it may wait; and a call that was
+/// recorded is the same without the host.
+#[test]
+fn a_beacon_that_waits_is_bounded_by_what_it_computes_and_can_be_replayed() {
+    let granted = "    waiter.beacons: {pillar: [role], record: on, limits: {cpu: 1s, wall: 1h}}\n";
+    let beacons = "beacons:\n  waiter: []\n  spin: [{beacon_module: waiter}, {do: spin}]\n";
+    let (_master, minion, events) = pair_with(granted, beacons, "role: web\n");
+    wait_looks(&events, "waiter", 3);
+    let event = events.wait_tag(&tag("spin"));
+    assert_eq!(event.as_object().expect("a dict").keys().collect::<Vec<_>>(), ["_stamp"], "{event}");
+    let log = log_of(&minion);
+    let line = "Unable to start spin beacon, waiter.beacons.watch was stopped: its CPU limit of 1 s is used up\n";
+    assert_eq!(log.matches(line).count(), 1, "{log}");
+    // One that waits for longer than that is not ended: it computes nothing.
+    wait_looks(&events, "waiter", 10);
+    assert!(!log_of(&minion).contains("Unable to start waiter beacon"));
+    let files = std::fs::read_dir(minion.path("cache/recordings")).expect("recordings");
+    let files: Vec<_> = files.map(|entry| entry.expect("an entry").path()).collect();
+    let recorded = files.iter().find(|path| {
+        let text = String::from_utf8_lossy(&std::fs::read(path).expect("our own folder")).into_owned();
+        path.to_string_lossy().contains("waiter.beacons.watch") && !text.contains("spin")
+    });
+    let recorded = recorded.unwrap_or_else(|| panic!("no call was recorded: {files:?}"));
+    let words = ["replay".to_owned(), recorded.display().to_string(), testing("waiter").display().to_string()];
+    let replayed = run(&program("salt-module"), &words.each_ref().map(String::as_str)).exits(0);
+    assert!(replayed.stderr.starts_with("The same as in the recording, with "), "{replayed:?}");
+    assert!(replayed.stdout.contains("watches"), "{replayed:?}");
 }

@@ -62,6 +62,56 @@ fn a_minion_takes_up_its_changed_schedule_at_a_signal() {
     assert_eq!(names(), expected());
 }
 
+/// What a master's pillar schedules and cannot be, or may not run here.
+#[test]
+fn what_is_wrong_in_the_schedule_of_the_pillar_is_said_once_and_harms_nothing() {
+    let mut master = Master::prepare(Kind::Brine, "pillar_roots: {base: [../srv/pillar]}");
+    let folder = master.path("srv/pillar");
+    std::fs::create_dir_all(&folder).expect("our own folder");
+    std::fs::write(folder.join("top.sls"), "base: {'*': [a]}\n").expect("our own folder");
+    let entries = [
+        "never: {function: test.ping, cron: '0 0 30 2 *'}",
+        "no_cron: {function: test.ping, cron: 'every now and then'}",
+        "zero: {function: test.ping, seconds: 0}",
+        "year: {function: test.ping, days: 365, run_on_start: false}",
+        "../etc: {function: test.ping, hours: 1}",
+        "refused: {function: cmd.run, args: [id], seconds: 1}",
+        "good: {function: test.echo, args: [x], seconds: 1}",
+    ];
+    let pillar = format!("schedule:\n  {}\n", entries.join("\n  "));
+    std::fs::write(folder.join("a.sls"), pillar).expect("our own folder");
+    master.up();
+    let events = master.events();
+    let minion = master.minion_kind(Kind::Brine, "web1", "");
+    let returned = |name: &str| -> Vec<Value> {
+        let all = events.all();
+        let own = all.iter().filter(|(tag, data)| tag.ends_with("/ret/web1") && data["schedule"] == name);
+        own.map(|(_, data)| data.clone()).collect()
+    };
+    // What the owner did not grant is refused each time that it is due, and those beside it run.
+    wait_for("three refused jobs", || (returned("refused").len() >= 3 && returned("good").len() >= 3).then_some(()));
+    for refused in returned("refused") {
+        assert_eq!((&refused["success"], &refused["retcode"]), (&json!(false), &json!(1)), "{refused}");
+        let why = refused["return"].as_str().unwrap_or_default();
+        assert!(why.contains("cmd: {process: [") && why.contains("/id]}"), "{why}");
+    }
+    assert!(returned("good").iter().all(|good| good["return"] == "x"));
+    for name in ["never", "no_cron", "zero", "year"] {
+        assert!(returned(name).is_empty(), "{name}: {:?}", returned(name));
+    }
+    // The owner has one line of it, however often it came.
+    let list = minion.salt_call(&["--local", "--out=json", "sandbox.refusals"]).exits(0).json();
+    let lines = list["local"].to_string();
+    assert_eq!(lines.matches("cmd: {process: [").count(), 1, "{lines}");
+    let status = |name: &str| master.json("web1", &["schedule.job_status", name]);
+    assert!(status("zero")["_error"].is_string(), "{}", status("zero"));
+    assert!(status("no_cron")["_error"].is_string(), "{}", status("no_cron"));
+    let next = |name: &str| master.json("web1", &["schedule.show_next_fire_time", name])["next_fire_time"].clone();
+    assert!(next("never").is_null() || next("never") == "", "{}", next("never"));
+    let year = next("year").as_str().map(str::to_owned).expect("a time");
+    assert!(year.starts_with(&(jiff::Zoned::now().year() + 1).to_string()), "{year}");
+}
+
 /// Rounds of a start and a kill.
 fn rounds() -> usize {
     if std::env::var_os("BRINE_LONG").is_some() { 100 } else { 4 }

@@ -6,6 +6,7 @@ mod api_clients;
 mod batches;
 mod beacons;
 mod grains;
+mod helpers;
 mod http;
 mod networks;
 mod orchestrate;

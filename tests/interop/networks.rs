@@ -2,7 +2,7 @@
 
 use std::net::TcpListener;
 
-use super::standard_modules::compare;
+use super::standard_modules::compare_same;
 
 const CALLS: &[&[&str]] = &[
     &["network.interfaces"],
@@ -75,5 +75,5 @@ fn networks_answer_as_salts() {
         .collect();
     let calls: Vec<&[&str]> = calls.iter().map(Vec::as_slice).collect();
     let grants = "{process: {lines: []}, network: ['127.0.0.1:*']}";
-    compare(&calls, &format!("file_client: local\nlog_level: quiet\nsandbox: {{modules: {{network: {grants}}}}}"));
+    compare_same(&calls, &format!("file_client: local\nlog_level: quiet\nsandbox: {{modules: {{network: {grants}}}}}"));
 }

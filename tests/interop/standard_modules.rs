@@ -353,7 +353,7 @@ print(json.dumps([call(*words) for words in json.loads(sys.argv[2])]))
 
 #[test]
 fn answers_are_salts() {
-    compare(CALLS, CONFIG);
+    compare_same(CALLS, CONFIG);
 }
 
 #[test]
@@ -366,7 +366,7 @@ fn programs_disks_and_files_answer_as_salts() {
     let calls: Vec<&[&str]> = calls.iter().map(Vec::as_slice).collect();
     // Grants as in Salt without a sandbox: any program, and this folder.
     let grants = format!("sandbox:\n  modules:\n    cmd: {{process: any}}\n    file: {{filesystem: {{{path}: ro}}}}");
-    compare(&calls, &format!("{CONFIG}\n{grants}"));
+    compare_same(&calls, &format!("{CONFIG}\n{grants}"));
 }
 
 /// Makes files of all kinds, which the executor's user may read too.
@@ -398,19 +398,37 @@ fn tree() -> tempfile::TempDir {
     tree
 }
 
-/// Makes each call in both, and fails with all returns that differ.
-pub(super) fn compare(calls: &[&[&str]], config: &str) {
-    let brine = Minion::prepare(Kind::Brine, "m1", 1, config);
-    let python = Minion::prepare(Kind::Python, "m1", 1, config);
+/// Makes each call in both with one configuration, and fails with all returns that differ.
+pub(super) fn compare_same(calls: &[&[&str]], config: &str) {
+    compare(calls, &|_| config.to_owned(), &|_| String::new());
+}
+
+/// The same, with a configuration and a folder (TREE) for each kind.
+pub(super) fn compare(calls: &[&[&str]], config: &dyn Fn(&str) -> String, tree: &dyn Fn(&str) -> String) {
+    let brine = Minion::prepare(Kind::Brine, "m1", 1, &config("brine"));
+    let python = Minion::prepare(Kind::Python, "m1", 1, &config("python"));
     let conf = python.path("conf/minion").display().to_string();
+    let of_kind = |kind: &str, call: &[&str]| -> Vec<String> {
+        let tree = tree(kind);
+        call.iter().map(|word| if tree.is_empty() { (*word).to_owned() } else { word.replace("TREE", &tree) }).collect()
+    };
+    let theirs: Vec<Vec<String>> = calls.iter().map(|call| of_kind("python", call)).collect();
     let output =
-        run(&Kind::Python.program("python"), &["-W", "ignore", "-c", PYTHON, &conf, &json!(calls).to_string()]);
+        run(&Kind::Python.program("python"), &["-W", "ignore", "-c", PYTHON, &conf, &json!(theirs).to_string()]);
     let expected = output.exits(0).json();
+    // Where a folder is named in an answer, it is the same to both.
+    let neutral = |kind: &str, answer: Value| match tree(kind) {
+        tree if tree.is_empty() => answer,
+        tree => serde_json::from_str(&answer.to_string().replace(&tree, "TREE")).expect("JSON still"),
+    };
 
     let mut wrong = Vec::new();
     for (index, call) in calls.iter().enumerate() {
-        let output: Output = brine.salt_call(&[&["--local", "--out=json", "--"], *call].concat());
-        let (ours, theirs) = (comparable(call, local(&output)), comparable(call, expected[index].clone()));
+        let words = of_kind("brine", call);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let output: Output = brine.salt_call(&[&["--local", "--out=json", "--"][..], &words].concat());
+        let ours = comparable(call, neutral("brine", local(&output)));
+        let theirs = comparable(call, neutral("python", expected[index].clone()));
         if ours != theirs {
             wrong.push(format!("{}: {ours}, in Salt {theirs}; {}", call.join(" "), output.stderr));
         }

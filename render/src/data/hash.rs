@@ -56,6 +56,28 @@ pub fn hmac(text: &Value, key: &Value) -> Result<Vec<u8>, CallError> {
     Ok(mac.finalize().into_bytes().to_vec())
 }
 
+/// HMAC with a hash of Python's name, as hex.
+///
+/// # Errors
+/// One of the two is no text, or the hash is unknown.
+pub fn hmac_by(algorithm: &str, text: &Value, key: &Value) -> Result<String, CallError> {
+    fn of<M: hmac::Mac + hmac::KeyInit>(text: &Value, key: &Value) -> Result<String, CallError> {
+        let mut mac =
+            <M as hmac::KeyInit>::new_from_slice(bytes(key)?).map_err(|why| CallError::python(why.to_string()))?;
+        mac.update(bytes(text)?);
+        Ok(hex(&mac.finalize().into_bytes()))
+    }
+    match algorithm {
+        "md5" => of::<Hmac<Md5>>(text, key),
+        "sha1" => of::<Hmac<Sha1>>(text, key),
+        "sha224" => of::<Hmac<Sha224>>(text, key),
+        "sha256" => of::<Hmac<Sha256>>(text, key),
+        "sha384" => of::<Hmac<Sha384>>(text, key),
+        "sha512" => of::<Hmac<Sha512>>(text, key),
+        other => Err(CallError::python(format!("module 'hashlib' has no attribute '{other}'"))),
+    }
+}
+
 /// Whether a text has an HMAC, given as base64.
 ///
 /// # Errors

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `argument` | a word of a command line as value |
 //! | `budget`, `error` | the bounds of such work, and what goes wrong in it |
+//! | `chance` | what Python's `random` chooses by a seed |
 //! | `copy` | copies, also without what must not be shown |
 //! | `hash` | digests and base64 |
 //! | `merge` | dicts into dicts (`salt.utils.dictupdate`) |
@@ -12,6 +13,7 @@
 
 mod argument;
 mod budget;
+pub mod chance;
 mod copy;
 mod error;
 pub mod hash;

@@ -29,6 +29,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new("items", "", |call| Ok(Value::Dict(call.surroundings.opts.clone()))),
     Row::new("backup_mode", "backup?", backup_mode),
     Row::new("valid_fileproto", "uri", valid_fileproto),
+    Row::new("manage_mode", "mode", manage_mode),
 ];
 
 fn defaults() -> Value {
@@ -217,4 +218,15 @@ fn valid_fileproto(call: &Call<'_>) -> Answer {
     let scheme = uri.as_str().and_then(|uri| uri.split_once(':')).map(|(scheme, _)| scheme.to_lowercase());
     let known = ["salt", "http", "https", "ftp", "s3", "swift", "file"];
     Ok(scheme.is_some_and(|scheme| known.contains(&scheme.as_str())).into())
+}
+
+/// Four digits, as Salt's `normalize_mode`.
+fn manage_mode(call: &Call<'_>) -> Answer {
+    let mode = call.need("mode");
+    if matches!(mode, Value::None) {
+        return Ok(mode);
+    }
+    let text = crate::data::text(&mode)?.replace("0o", "0");
+    let digits = text.trim_matches('"').trim_matches('\'').trim_start_matches('0');
+    Ok(format!("{digits:0>4}").into())
 }

@@ -18,6 +18,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new("hmac_compute", "string shared_secret", |call| {
         hash::hmac(&call.need("string"), &call.need("shared_secret")).map(|mac| hash::hex(&mac).into())
     }),
+    Row::new("github_signature", "string shared_secret challenge_hmac", github),
 ];
 
 fn digest(call: &Call<'_>) -> Answer {
@@ -29,4 +30,16 @@ fn digest(call: &Call<'_>) -> Answer {
 
 fn signature(call: &Call<'_>) -> Answer {
     hash::verify(&call.need("string"), &call.need("shared_secret"), &call.need("challenge_hmac")).map(Value::Bool)
+}
+
+/// `sha1=…`, as GitHub signs what it sends to a webhook.
+fn github(call: &Call<'_>) -> Answer {
+    let challenge = crate::data::text(&call.need("challenge_hmac"))?;
+    let (kind, mac) = match challenge.split('=').collect::<Vec<_>>()[..] {
+        [_] => return Err(CallError::python("not enough values to unpack (expected 2, got 1)")),
+        [kind, mac] => (kind, mac),
+        _ => return Err(CallError::python("too many values to unpack (expected 2)")),
+    };
+    let own = hash::hmac_by(kind, &call.need("string"), &call.need("shared_secret"))?;
+    Ok((own == mac).into())
 }

@@ -122,7 +122,7 @@ fn is_match(call: &Call<'_>, tgt_type: &str, target: &Value) -> Result<bool, Cal
     };
     let mut args = vec![target.clone()];
     args.extend(call.given("minion_id").filter(|id| id.truthy()).cloned());
-    let answer = super::call(call.surroundings, &format!("match.{name}"), args, Vec::new());
+    let answer = super::Module::MATCH.call(call.surroundings, name, args, Vec::new());
     answer.map_or(Ok(false), |answer| answer.map(|value| value.truthy()))
 }
 

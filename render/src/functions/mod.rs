@@ -8,8 +8,10 @@
 //! | `grains`, `pillar`, `config` | reading the three |
 //! | `filter` | `filter_by` |
 //! | `matching` | `match`, by the same code as the master's targets |
-//! | `sls`, `names`, `hashes`, `network`, `tests`, `log` | `defaults` and `slsutil`, names of files, `hashutil`, `network`, `test`, `log` |
+//! | `sls`, `banner` | `defaults` and `slsutil` |
+//! | `names`, `hashes`, `network`, `tests`, `log` | names of files, `hashutil`, `network`, `test`, `log` |
 
+mod banner;
 mod call;
 mod config;
 mod filter;
@@ -34,7 +36,7 @@ use crate::data::CallError;
 use crate::value::Value;
 
 /// What a function gives.
-type Answer = Result<Value, CallError>;
+pub type Answer = Result<Value, CallError>;
 
 const MODULES: &[(&str, &[Row])] = &[
     ("config", config::ROWS),
@@ -74,7 +76,15 @@ pub fn call(
     positional: Vec<Value>,
     keyword: Vec<(Rc<str>, Value)>,
 ) -> Option<Answer> {
-    let row = row(name)?;
+    run(row(name)?, surroundings, positional, keyword)
+}
+
+fn run(
+    row: &Row,
+    surroundings: &Surroundings,
+    positional: Vec<Value>,
+    keyword: Vec<(Rc<str>, Value)>,
+) -> Option<Answer> {
     let call = match Call::bind(row, surroundings, positional, keyword) {
         Ok(call) => call,
         Err(error) => return Some(Err(error)),
@@ -83,4 +93,30 @@ pub fn call(
         return None;
     }
     Some((row.run)(&call))
+}
+
+/// The functions of one module, for a component that answers them alone: it holds no code of the others.
+#[derive(Clone, Copy)]
+pub struct Module(&'static [Row]);
+
+impl Module {
+    /// `config`.
+    pub const CONFIG: Self = Self(config::ROWS);
+    /// `hashutil`.
+    pub const HASHUTIL: Self = Self(hashes::ROWS);
+    /// `match`.
+    pub const MATCH: Self = Self(matching::ROWS);
+    /// `slsutil`.
+    pub const SLSUTIL: Self = Self(sls::SLSUTIL);
+
+    /// Calls a function by its name in the module; none as in [`call`].
+    pub fn call(
+        self,
+        surroundings: &Surroundings,
+        name: &str,
+        positional: Vec<Value>,
+        keyword: Vec<(Rc<str>, Value)>,
+    ) -> Option<Answer> {
+        run(self.0.iter().find(|row| row.name == name)?, surroundings, positional, keyword)
+    }
 }

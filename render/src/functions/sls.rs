@@ -20,6 +20,8 @@ pub(super) const SLSUTIL: &[Row] = &[
     Row::new("merge_all", "lst strategy? renderer? merge_lists?", merge_all),
     Row::new("boolstr", "value true? false?", boolstr),
     Row::new("serialize", "serializer obj **", serialize),
+    Row::new("deserialize", "serializer stream_or_string **", deserialize),
+    Row::new("banner", super::banner::PARAMETERS, super::banner::banner),
 ];
 
 fn lists(call: &Call<'_>, default: bool) -> How {
@@ -139,7 +141,7 @@ fn serialize(call: &Call<'_>) -> Answer {
             Ok(text.into())
         }
         "json" => {
-            let mut options = json::DumpOptions { sort_keys: false, ascii: true, indent: None };
+            let mut options = json::DumpOptions { sort_keys: false, ascii: false, indent: None };
             for (name, value) in &call.stars {
                 match (&**name, number(value)) {
                     ("sort_keys", _) => options.sort_keys = value.truthy(),
@@ -151,6 +153,29 @@ fn serialize(call: &Call<'_>) -> Answer {
             }
             json::dump(&obj, options).map(Value::from).map_err(CallError::python)
         }
-        _ => Err(CallError::python(format!("the serializer {serializer} is not there; there are json and yaml"))),
+        _ => Err(unknown(&serializer)),
+    }
+}
+
+fn unknown(serializer: &str) -> CallError {
+    CallError::refused(format!("Serializer '{serializer}' not found. There are json and yaml."))
+}
+
+/// Options of Python's loaders are errors, as there are none for what is loaded here.
+fn deserialize(call: &Call<'_>) -> Answer {
+    let (serializer, given) = (call.text("serializer", ""), call.need("stream_or_string"));
+    if let Some((name, _)) = call.stars.first() {
+        return Err(CallError::python(format!("{name} is no option of the serializer {serializer} here")));
+    }
+    let text = match &given {
+        Value::Bytes(bytes) => std::str::from_utf8(bytes).map_err(|error| CallError::python(error.to_string()))?,
+        other => other
+            .as_str()
+            .ok_or_else(|| CallError::python(format!("'{}' object has no attribute 'read'", other.type_name())))?,
+    };
+    match &*serializer {
+        "yaml" => yaml::load(text, &yaml::Limits::default()).map_err(|error| CallError::python(error.to_string())),
+        "json" => json::load(text, &yaml::Limits::default()).map_err(|error| CallError::python(error.to_string())),
+        _ => Err(unknown(&serializer)),
     }
 }

@@ -3,7 +3,7 @@
 use crate::prelude::*;
 
 pub(crate) const DECLARATION: Declaration = Declaration {
-    standard: &[("disk", Standard::All), ("diskusage", Standard::All)],
+    standard: &[("disk", Standard::All), ("diskusage", Standard::All), ("ps", Standard::All)],
     ..Declaration::new("disks", "see what is mounted and how full it is", &["brine:host/disks"], Kind::Flag)
 };
 

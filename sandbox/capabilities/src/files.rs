@@ -14,6 +14,8 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         ("pip", Standard::Least),
         ("pkg", Standard::Least),
         ("saltutil", Standard::Least),
+        // What it lists and renders goes back to the master whose files they are.
+        ("slsutil", Standard::All),
         ("ssh", Standard::Least),
         ("ssh_auth", Standard::Least),
         ("state", Standard::All),

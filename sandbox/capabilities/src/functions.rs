@@ -8,6 +8,8 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         // `cmd.script` runs templates that were rendered; what they call runs with the grants of its own module.
         ("cmd", Standard::Names(&["file.apply_template_on_contents"])),
         ("cron", Standard::Least),
+        // A serial number is kept in a grain, and name servers are asked by the program `dig`.
+        ("dnsutil", Standard::Names(&["grains.setval", "dig.*"])),
         // Templates of files call what the owner grants.
         ("file", Standard::Least),
         // `mine` calls functions that its caller names and may call itself; each runs with the grants of its own
@@ -30,6 +32,8 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         ("postgres_user", Standard::Least),
         // `schedule.move` and `copy` ask other minions by it.
         ("schedule", Standard::Names(&["publish.publish"])),
+        // Templates call what the owner grants.
+        ("slsutil", Standard::Least),
         // `state` does so for the templates of SLS files.
         ("state", Standard::All),
         // The same for callers of `test.*`, which is often all that users may call: so only functions that need no

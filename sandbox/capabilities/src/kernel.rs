@@ -2,11 +2,12 @@
 
 use crate::prelude::*;
 
-/// The tables that there are: below `/proc`, but for `interfaces`, `localtime` and `processes`. None has what single processes
-/// are told or tell, such as arguments and variables.
-pub(crate) const TABLES: [&str; 20] = [
+/// The tables that there are: below `/proc`, but for `interfaces`, `localtime` and those of processes. None has what single
+/// processes are told or tell, such as arguments and variables, but for `process-arguments`, which no module has by default.
+pub(crate) const TABLES: [&str; 23] = [
     "cpuinfo",
     "diskstats",
+    "filesystems",
     "interfaces",
     "loadavg",
     "localtime",
@@ -20,6 +21,8 @@ pub(crate) const TABLES: [&str; 20] = [
     "net/tcp6",
     "net/udp",
     "net/udp6",
+    "process-arguments",
+    "process-list",
     "processes",
     "stat",
     "uptime",
@@ -32,12 +35,26 @@ const SMALL: [&str; 5] = ["loadavg", "localtime", "meminfo", "uptime", "version"
 
 pub(crate) const DECLARATION: Declaration = Declaration {
     standard: &[
+        ("dnsutil", Standard::Names(&["localtime"])),
         ("load", Standard::Names(&["loadavg"])),
         ("memusage", Standard::Names(&["meminfo"])),
         // Whom this host talks to (`net/tcp` and the others) is the owner's to open.
         ("network", Standard::Names(&["interfaces", "net/arp", "net/ipv6_route", "net/route"])),
         ("network_info", Standard::Names(&["net/dev"])),
-        ("ps", Standard::Names(&["processes"])),
+        (
+            "ps",
+            Standard::Names(&[
+                "cpuinfo",
+                "diskstats",
+                "filesystems",
+                "meminfo",
+                "net/dev",
+                "process-list",
+                "processes",
+                "stat",
+                "vmstat",
+            ]),
+        ),
         (
             "status",
             Standard::Names(&[
@@ -130,6 +147,14 @@ mod tests {
         assert!(read("loadavg").is_ok());
         assert!(matches!(read("meminfo"), Err(Refusal::NotGranted { .. })));
         assert!(matches!(read("../etc/shadow"), Err(Refusal::Malformed(_))));
+    }
+
+    #[test]
+    fn no_module_sees_the_arguments_of_processes_unasked() {
+        for (module, standard) in DECLARATION.standard {
+            let Standard::Names(names) = standard else { panic!("{module} has all tables") };
+            assert!(!names.contains(&"process-arguments"), "{module}");
+        }
     }
 
     #[test]

@@ -9,9 +9,11 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         ("config", Standard::All),
         ("event", Standard::All),
         ("file", Standard::Least),
+        ("match", Standard::All),
         ("mine", Standard::Names(&["mine_functions"])),
         ("pillar", Standard::All),
         ("postgres", Standard::Least),
+        ("slsutil", Standard::All),
         ("state", Standard::All),
     ],
     wrong_name: |name| match is_glob(name) {

@@ -47,7 +47,12 @@ const STANDARD: &[(&str, &[&str], usize)] = &[
         ],
         300_000,
     ),
-    ("config", &["brine:host/config", "brine:host/grains", "brine:host/log", "brine:host/pillar"], 60_000),
+    (
+        "config",
+        &["brine:host/config", "brine:host/grains", "brine:host/job", "brine:host/log", "brine:host/pillar"],
+        // With YAML, for Salt's own defaults.
+        420_000,
+    ),
     (
         "cp",
         &[
@@ -122,6 +127,33 @@ const STANDARD: &[(&str, &[&str], usize)] = &[
     // With the tables of Unicode, for expressions.
     ("diskusage", &["brine:host/disks", "brine:host/log"], 1_450_000),
     ("environ", &["brine:host/job", "brine:host/log"], 60_000),
+    (
+        "dnsutil",
+        &["brine:host/changes", "brine:host/functions", "brine:host/grains", "brine:host/kernel", "brine:host/log"],
+        175_000,
+    ),
+    ("hashutil", &["brine:host/changes", "brine:host/log"], 290_000),
+    (
+        "match",
+        &["brine:host/config", "brine:host/grains", "brine:host/job", "brine:host/log", "brine:host/pillar"],
+        // With the tables of Unicode, for expressions.
+        1_780_000,
+    ),
+    (
+        "slsutil",
+        &[
+            "brine:host/changes",
+            "brine:host/config",
+            "brine:host/files",
+            "brine:host/functions",
+            "brine:host/grains",
+            "brine:host/job",
+            "brine:host/log",
+            "brine:host/pillar",
+        ],
+        // With the renderers, as state.
+        3_000_000,
+    ),
     ("random", &["brine:host/grains", "brine:host/log", "wasi:random/random"], 190_000),
     (
         "event",
@@ -251,7 +283,11 @@ const STANDARD: &[(&str, &[&str], usize)] = &[
         600_000,
     ),
     ("pkgrepo", &["brine:host/changes", "brine:host/functions", "brine:host/job", "brine:host/log"], 210_000),
-    ("ps", &["brine:host/kernel", "brine:host/log"], 100_000),
+    (
+        "ps",
+        &["brine:host/disks", "brine:host/kernel", "brine:host/log", "wasi:clocks/monotonic-clock", "wasi:io/poll"],
+        330_000,
+    ),
     (
         "postgres",
         &[

@@ -1,6 +1,4 @@
 //! The module `random`: random numbers and texts, and hashes. The functions and their documentation are in `wit/world.wit`.
-//!
-//! - [`choice`] numbers and items, by chance or by a seed as Python's
 
 #![cfg_attr(not(target_family = "wasm"), allow(dead_code))]
 
@@ -15,15 +13,13 @@ wit_bindgen::generate!({
     generate_all,
 });
 
-mod choice;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use brine_accounts::hash::{self, Algorithm};
 use brine_guest::Value;
 use brine_guest::hash::Hash;
 use brine_guest::host::grains;
-use choice::Source;
+use brine_render::data::chance::Source;
 use wasi::random::random::get_random_u64;
 
 /// The longest random text, in characters.
@@ -101,11 +97,7 @@ fn chosen(items: Vec<Value>, size: usize, seed: Option<Data>) -> Result<Vec<Data
     let mut source = match seed.map(|seed| seed.value()).transpose()? {
         None | Some(Value::None) => Source::Host(get_random_u64),
         // As in Salt, whose seed is the hash of what is given.
-        Some(seed) => {
-            let mut hash = Hash::new("sha512").ok_or("there is no sha512")?;
-            hash.update(seed.to_text().as_bytes());
-            Source::of_text(&hash.hex())
-        }
+        Some(seed) => Source::of_hash(&seed.to_text()),
     };
     Ok(source.sample(items, size).into_iter().map(Data::from).collect())
 }

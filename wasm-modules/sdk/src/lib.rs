@@ -9,7 +9,7 @@
 //! - [`program`] programs of the host · [`words`] the words of a line
 //! - [`beacons`] configurations and answers of beacons
 //! - [`states`] results of states · [`url`] URLs in sentences
-//! - `template` Salt's templates, `wire` the renderer's values: the feature `render`
+//! - `template` Salt's templates, `compute` functions that only compute, `wire` the renderer's values: the feature `render`
 //!
 //! A module binds its own world and uses the host's interfaces from this crate:
 //!
@@ -26,6 +26,8 @@
 pub mod beacons;
 mod bindings;
 pub mod changes;
+#[cfg(feature = "render")]
+pub mod compute;
 mod data;
 pub mod diff;
 pub mod fs;

@@ -8,12 +8,12 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use brine_render::functions::{self, Level, Surroundings};
+use brine_render::functions::{self, Surroundings};
 use brine_render::jinja::{self, CallError, ErrorKind, JinjaError, Limits, Settings, Source};
 use brine_render::{Dict, Key, Value};
 
-use crate::host::{self, config, files, grains, job, log, pillar};
-use crate::{Data, Result, wire};
+use crate::host::{self, files};
+use crate::{Data, Result, compute, wire};
 
 /// Bytes of a file that are read at once.
 const PIECE: u32 = 1 << 20;
@@ -34,16 +34,9 @@ impl Templates {
     /// # Errors
     /// One line, when the pillar cannot be read.
     pub fn new(saltenv: &str) -> Result<Self> {
-        let job = job::current();
-        let opts = wire::dict(&config::items())?;
-        let grains = wire::dict(&grains::items())?;
-        let pillar = wire::dict(&pillar::items()?)?;
-        opts.set("id", job.minion_id.as_str().into());
-        opts.set("test", job.test.into());
-        opts.set("__cli", if job.jid == "req" { "salt-call" } else { "salt-minion" }.into());
+        let surroundings = compute::surroundings()?;
+        let opts = surroundings.opts.clone();
         opts.set("saltenv", saltenv.into());
-        opts.set("grains", Value::Dict(grains.clone()));
-        opts.set("pillar", Value::Dict(pillar.clone()));
         let flag = |name: &str| opts.get(name).is_some_and(|value| value.truthy());
         let mut settings = Settings::default();
         if let Some(Value::Dict(env)) = opts.get("jinja_env") {
@@ -53,8 +46,6 @@ impl Templates {
         }
         settings.trim_blocks |= flag("jinja_trim_blocks");
         settings.lstrip_blocks |= flag("jinja_lstrip_blocks");
-        let mut surroundings = Surroundings::new(job.minion_id.as_str(), grains, pillar, opts);
-        surroundings.log = Some(Rc::new(|level, text: &str| log::write(level_of(level), text)));
         Ok(Self { surroundings, saltenv: saltenv.to_owned(), settings, has: RefCell::default() })
     }
 
@@ -151,14 +142,5 @@ fn said(error: &JinjaError) -> String {
     match error.kind {
         ErrorKind::Limit => format!("{error} (the template takes too much)"),
         _ => error.to_string(),
-    }
-}
-
-fn level_of(level: Level) -> log::Level {
-    match level {
-        Level::Debug => log::Level::Debug,
-        Level::Info => log::Level::Info,
-        Level::Warning => log::Level::Warning,
-        Level::Error | Level::Critical => log::Level::Error,
     }
 }

@@ -1,8 +1,9 @@
 //! Salt's filters on bytes: digests, base64, random values, sizes.
 
-use super::super::error::{ErrorKind, JinjaError, Res};
+use super::super::error::{JinjaError, Res};
 use super::super::interp::{Interp, Passed, check};
 use super::super::ops;
+use crate::data::chance::Source;
 use crate::data::hash;
 use crate::value::Value;
 
@@ -114,14 +115,14 @@ fn sample(interp: &mut Interp, name: &str, value: &Value, passed: &Passed) -> Re
         "random_sample" => (passed.need(0, "size", name)?, passed.get(1, "seed")),
         _ => (Value::Int(items.len() as i128), passed.get(0, "seed")),
     };
-    if seed.is_some_and(|seed| !matches!(seed, Value::None)) {
-        // which items Python chooses depends on its generator
-        return Err(JinjaError::new(ErrorKind::Python, format!("{name} with a seed is not there")));
-    }
     let count = ops::integer(&count).and_then(|count| usize::try_from(count).ok()).filter(|n| *n <= items.len());
     let Some(count) = count else {
         return Err(JinjaError::python("Sample larger than population or is negative"));
     };
+    if let Some(seed) = seed.filter(|seed| !matches!(seed, Value::None)) {
+        let text = crate::data::text(&seed).map_err(|error| JinjaError::python(error.message))?;
+        return Ok(Value::list(Source::of_hash(&text).sample(items, count)));
+    }
     for at in 0..count {
         let other = at + (random(interp)? % (items.len() - at) as u64) as usize;
         items.swap(at, other);

@@ -4,7 +4,7 @@ use rand_mt::Mt;
 use sha2::{Digest, Sha512};
 
 /// Where random bits come from.
-pub(crate) enum Source {
+pub enum Source {
     /// The host's.
     Host(fn() -> u64),
     /// Python's generator (MT19937).
@@ -13,15 +13,20 @@ pub(crate) enum Source {
 
 impl Source {
     /// As Python's `seed` of a text, version 2: the text and its SHA-512 are one number.
-    pub(crate) fn of_text(text: &str) -> Self {
+    pub fn of_text(text: &str) -> Self {
         let mut bytes = text.as_bytes().to_vec();
         bytes.extend_from_slice(&Sha512::digest(text.as_bytes()));
         let words = bytes.rchunks(4).map(|chunk| chunk.iter().fold(0, |word, byte| (word << 8) | u32::from(*byte)));
         Self::of_words(words.collect())
     }
 
+    /// As Salt's samples: the seed is the SHA-512 of a text, in hex.
+    pub fn of_hash(text: &str) -> Self {
+        Self::of_text(&super::hash::hex(&Sha512::digest(text.as_bytes())))
+    }
+
     /// As Python's `seed` of an integer.
-    pub(crate) fn of_integer(integer: i64) -> Self {
+    pub fn of_integer(integer: i64) -> Self {
         let size = integer.unsigned_abs();
         Self::of_words(vec![(size & 0xffff_ffff) as u32, (size >> 32) as u32])
     }
@@ -51,7 +56,7 @@ impl Source {
     }
 
     /// An integer below `bound`, which is not 0.
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+    pub fn below(&mut self, bound: u64) -> u64 {
         let count = u64::BITS - bound.leading_zeros();
         loop {
             let chosen = self.bits(count);
@@ -66,7 +71,7 @@ impl Source {
     }
 
     /// So many items, in the order in which they were chosen. `size` is not more than there are.
-    pub(crate) fn sample<T: Clone>(&mut self, mut items: Vec<T>, size: usize) -> Vec<T> {
+    pub fn sample<T: Clone>(&mut self, mut items: Vec<T>, size: usize) -> Vec<T> {
         let all = items.len();
         if all <= set_size(size) {
             let take = |at: usize| {
