@@ -127,8 +127,10 @@ impl Operation for ProcessOp {
 /// Writes a command line for people, in a shell's form.
 fn shown(argv: &[String]) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-=:,@%+".contains(c);
+    // A line of a log is one line, whatever a module wants to run.
+    let visible = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
     let word = |word: &String| match word.is_empty() || !word.chars().all(plain) {
-        true => format!("'{}'", word.replace('\'', "'\\''")),
+        true => format!("'{}'", word.replace('\'', "'\\''").chars().map(visible).collect::<String>()),
         false => word.clone(),
     };
     argv.iter().map(word).collect::<Vec<_>>().join(" ")

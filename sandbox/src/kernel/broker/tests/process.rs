@@ -151,6 +151,9 @@ fn command_lines_are_granted_whole() {
     assert!(why.contains("\"/usr/bin/systemctl stop nginx.service\"") && why.contains("looks: "), "{why}");
     let why = checked(run(&["systemctl", "stop", "*"])).unwrap_err();
     assert!(why.contains("only some command lines") && !why.contains("stop *\""), "{why}");
+    // Found by the fuzz target: the text is one line of a log.
+    let why = checked(run(&["systemctl", "s\u{1}top\nit", "nginx.service"])).unwrap_err();
+    assert!(!why.contains(char::is_control) && why.contains("'s\\u{1}top\\nit'"), "{why}");
     // Without `lines`, looks grant nothing.
     let looks = "process: {looks: [\"/usr/bin/systemctl is-active *\"]}";
     let who = caller(&policy(&format!("modules:\n  mine: {{{looks}}}\n")), "mine", "f", None);
