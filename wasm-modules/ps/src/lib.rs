@@ -41,7 +41,11 @@ fn wait(seconds: f64) -> Result<(), String> {
     Ok(())
 }
 
-fn partitions(all: bool) -> Result<Vec<(String, Vec<(Value, Value)>)>, String> {
+/// Of a file system: the fields, as psutil has them.
+type Partition = Vec<(Value, Value)>;
+
+/// File systems by where they are mounted.
+fn partitions(all: bool) -> Result<Vec<(String, Partition)>, String> {
     let known = table("filesystems")?;
     let on_device = |fstype: &str| counters::is_on_device(&known, fstype);
     let mounts = disks::mounts()?.into_iter().filter(|mount| all || on_device(&mount.fstype) && mount.device != "none");
