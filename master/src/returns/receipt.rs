@@ -308,7 +308,7 @@ mod tests {
     #[test]
     fn the_known_keys_are_bounded() {
         let keys = VouchedKeys::default();
-        let fill = |nth: usize| (MinionId::new(&format!("f{nth}")).unwrap(), (String::new(), [0; 32]));
+        let fill = |nth: usize| (MinionId::new(format!("f{nth}")).unwrap(), (String::new(), [0; 32]));
         keys.0.lock().unwrap().extend((0..KNOWN_MAX).map(fill));
         let text = vouched(SIGNS[0].sign(receipt()));
         let print = RSA[0].public().fingerprint();

@@ -48,8 +48,11 @@ fn parse_arguments(table: &[u8]) -> HashMap<i64, Vec<String>> {
     all
 }
 
+/// Whether a text matches.
+pub(crate) type Pattern = Box<dyn Fn(&str) -> bool>;
+
 /// Whether a line has a text in it, or an expression matches somewhere in it.
-pub(crate) fn pattern(text: &str, is_regex: bool) -> Result<Box<dyn Fn(&str) -> bool>, String> {
+pub(crate) fn pattern(text: &str, is_regex: bool) -> Result<Pattern, String> {
     if is_regex {
         let regex = regex_lite::Regex::new(text).map_err(|error| error.to_string())?;
         return Ok(Box::new(move |line| regex.is_match(line)));
