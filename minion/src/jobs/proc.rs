@@ -411,7 +411,7 @@ mod tests {
         assert_eq!(procs.running("").len(), 1);
         drop(record);
         assert!(!procs.end(&jid));
-        assert_eq!(procs.end_all(), [other.clone()]);
+        assert_eq!(procs.end_all(), std::slice::from_ref(&other));
         assert!(procs.end(&other));
         assert_eq!(others.ordered().now_or_never(), Some(Why::MinionEnds));
     }

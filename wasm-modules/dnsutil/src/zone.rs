@@ -30,7 +30,7 @@ fn below(zone: &mut Entries, kind: &str, name: &str, value: Value) {
     }
 }
 
-fn word<'a>(words: &'a [String], at: usize) -> Result<&'a str, String> {
+fn word(words: &[String], at: usize) -> Result<&str, String> {
     words.get(at).map(String::as_str).ok_or_else(|| "list index out of range".to_owned())
 }
 
