@@ -38,6 +38,7 @@ pub mod fileclient;
 pub mod grains;
 mod host_names;
 pub mod jobs;
+mod joined;
 mod mine;
 pub mod minion;
 pub mod modules;

@@ -11,6 +11,7 @@ use super::flow::Measured;
 use super::hash::{FileHash, Hasher};
 use super::transfer_rate::TransferRate;
 use super::{FileClient, FileError, Sink, file_load};
+use crate::joined::joined;
 
 /// Pieces under way at once. Each takes one of the channel's connections. While one is on its way, the master reads and seals the next,
 /// and the minion hashes and writes the one before.
@@ -68,7 +69,7 @@ impl Pieces<'_> {
                 next += length;
             }
             let Some(Asked { length, answer }) = under_way.pop_front() else { continue };
-            let answer = answer.await.map_err(|_| FileError::Malformed("_serve_file"))??;
+            let answer = joined(answer).await.ok_or(FileError::Malformed("_serve_file"))??;
             let data = answer.get_bytes("data").ok_or(FileError::Malformed("_serve_file"))?;
             if data.is_empty() {
                 let dest = answer.get_bytes("dest").unwrap_or_default();

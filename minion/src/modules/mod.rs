@@ -25,6 +25,7 @@ use tracing::{debug, warn};
 use crate::config::ModuleOpts;
 use crate::events::Events;
 use crate::fileclient::FileClient;
+use crate::joined::joined;
 use partial::Partials;
 
 /// The folder on the file server.
@@ -123,9 +124,9 @@ impl Modules {
             let _place = place;
             this.fetch_missing(&name).await
         });
-        match tokio::time::timeout(ENSURE_TIMEOUT, fetch).await {
-            Ok(Ok(result)) => result,
-            Ok(Err(_)) => Err("Fetching it from the master failed.".to_owned()),
+        match tokio::time::timeout(ENSURE_TIMEOUT, joined(fetch)).await {
+            Ok(Some(result)) => result,
+            Ok(None) => Err("Fetching it from the master failed.".to_owned()),
             Err(_) => Err(format!("Fetching it from the master takes longer than {ENSURE_TIMEOUT:?}; try again.")),
         }
     }

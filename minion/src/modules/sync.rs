@@ -12,6 +12,7 @@ use tracing::{info, warn};
 use super::fetch::{SIGNATURE_SUFFIX, is_installed, module_path};
 use super::{FOLDER, Modules, SUFFIX, TOO_MANY};
 use crate::fileclient::{FileClient, FileHash};
+use crate::joined::joined;
 
 /// Upper bound on the modules of one environment: more than Salt has.
 const MAX_MODULES: usize = 2048;
@@ -31,7 +32,7 @@ impl Modules {
             let _place = place;
             this.sync_all(saltenvs).await
         });
-        sync.await.unwrap_or_else(|_| Err("fetching modules failed".to_owned()))
+        joined(sync).await.unwrap_or_else(|| Err("fetching modules failed".to_owned()))
     }
 
     async fn sync_all(&self, mut saltenvs: Vec<Saltenv>) -> Result<Vec<String>, String> {
