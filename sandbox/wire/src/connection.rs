@@ -121,7 +121,7 @@ pub struct Sender<M> {
     /// One frame. It is empty except while a send waits or after a send was cancelled.
     buffer: Vec<u8>,
     sent: usize,
-    /// Number of bytes of all frames that the socket has accepted.
+    /// Number of bytes of all frames that the socket has accepted, and during a write, of those that it may accept.
     written: Arc<AtomicU64>,
     /// Sent with the first byte of the frame.
     file: Option<OwnedFd>,
@@ -135,7 +135,7 @@ impl<M: Message> Sender<M> {
         Inbox(Arc::clone(&self.stream))
     }
 
-    /// Returns the number of bytes that the socket has accepted so far.
+    /// Returns the number of bytes that the socket has accepted so far; never less than the other end has read.
     #[must_use]
     pub fn written(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.written)
@@ -193,16 +193,22 @@ impl<M: Message> Sender<M> {
             let rest = &self.buffer[self.sent..];
             let file = self.file.as_ref().map(AsFd::as_fd);
             // The socket nearly always accepts a frame at once, so the write comes before a wait for readiness.
-            let written = match write(self.stream.as_fd(), rest, file) {
+            let (stream, counter, length) = (&self.stream, &self.written, rest.len() as u64);
+            // Counted before the other end can read it: who asks meanwhile may count too much, and never too little.
+            let counted = || {
+                counter.fetch_add(length, Ordering::AcqRel);
+                let written = write(stream.as_fd(), rest, file);
+                counter.fetch_sub(length - written.as_ref().map_or(0, |n| *n as u64), Ordering::AcqRel);
+                written
+            };
+            let written = match counted() {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    let stream = &self.stream;
-                    stream.async_io(Interest::WRITABLE, || write(stream.as_fd(), rest, file)).await?
+                    stream.async_io(Interest::WRITABLE, counted).await?
                 }
                 other => other?,
             };
             self.file = None;
             self.sent += written;
-            self.written.fetch_add(written as u64, Ordering::Release);
         }
         self.sent = 0;
         self.buffer.clear();

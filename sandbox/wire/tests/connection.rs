@@ -262,3 +262,28 @@ async fn only_a_unix_stream_socket_is_taken() {
         assert!(Connection::from_fd(fd).is_err());
     }
 }
+
+/// Whoever has read a message may act on it, and die. Then its bytes have to be counted: else a call that had begun is run again.
+#[tokio::test]
+async fn what_the_other_end_has_read_is_counted() {
+    const MESSAGES: u64 = 50_000;
+    let (minion, executor) = Connection::pair().unwrap();
+    let (mut sender, _receiver) = minion.minion();
+    let written = sender.written();
+    let mut executor = UnixStream::from(executor);
+    let reader = std::thread::spawn(move || {
+        let (mut buffer, mut read, mut behind) = (vec![0; 1 << 16], 0, 0);
+        while let Ok(n @ 1..) = executor.read(&mut buffer) {
+            read += n as u64;
+            behind += u64::from(written.load(std::sync::atomic::Ordering::Acquire) < read);
+        }
+        (read, behind)
+    });
+    let mut last = 0;
+    for n in 0..MESSAGES {
+        sender.send_noting(&ToExecutor::Ping { n }, |at| last = at).await.unwrap();
+    }
+    assert_eq!(sender.written().load(std::sync::atomic::Ordering::Acquire), last);
+    drop((sender, _receiver));
+    assert_eq!(within(async { reader.join().unwrap() }).await, (last, 0));
+}

@@ -33,7 +33,7 @@ impl Link {
         drop(loading);
         let read = self.written.load(Ordering::Acquire).saturating_sub(unread);
         let (begun, others): (Vec<_>, Vec<_>) =
-            calls.into_values().partition(|call| call.last_byte.is_some_and(|last| last <= read));
+            calls.into_values().partition(|call| call.requests > 0 || call.last_byte.is_some_and(|last| last <= read));
         let content = |call: &Call| Content { name: call.caller.module.clone(), sha256: call.caller.sha256 };
         let mut modules: Vec<Content> = begun.iter().map(content).collect();
         modules.sort();
