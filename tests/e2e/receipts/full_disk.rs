@@ -70,7 +70,8 @@ fn jobs_on_a_full_disk_are_answered_and_the_chains_stay_whole() {
     let folder = tempfile::tempdir().expect("a folder");
     let master = Master::start("auto_accept: True");
     let mut minion = Minion::prepare(Kind::Brine, "m1", master.ret_port, CONFIG);
-    let Some(disk) = SmallDisk::new(&minion.path("cache"), 64 << 10) else { return };
+    // Room for the compiled standard modules.
+    let Some(disk) = SmallDisk::new(&minion.path("cache"), 160 << 10) else { return };
     let events = master.events();
     up(&disk, &mut minion, &events);
     run_jobs(&master, &events, "before", 10);
