@@ -22,6 +22,10 @@ impl ReturnIntake {
     ) -> Result<Value, Fault> {
         let loads = match split_returns(&mut request.load) {
             None => return self.accept(request, key, bytes, turn).await,
+            // A large request gives its turn back where it waits for its quota; several returns in one have no turn each.
+            Some(Ok(_)) if turn.is_taken() => {
+                return Ok(Value::from("it is too large for several returns"));
+            }
             Some(Ok(loads)) => loads,
             Some(Err(why)) => {
                 self.refusals.log(Who::Minion(&request.id), &format!("returns of {} were refused: {why}", request.id));

@@ -243,6 +243,8 @@ async fn a_request_with_odd_further_returns_is_refused_as_a_whole() {
     let mut events = master.events().await;
     let jid = "20261120134740245008";
     let load = || minion.return_load(jid, true);
+    let mut large = load();
+    large.insert("return", "x".repeat(70_000));
     let mut nested = load();
     nested.insert("also", Value::Array(vec![load()]));
     for also in [
@@ -250,6 +252,8 @@ async fn a_request_with_odd_further_returns_is_refused_as_a_whole() {
         Value::Array(vec![Value::from(7)]),
         Value::Array(vec![load(); 32]),
         Value::Array(vec![nested]),
+        // It would hold one of the few turns for large requests while it waits for its quota.
+        Value::Array(vec![large]),
     ] {
         let mut together = load();
         together.insert("also", also);
