@@ -93,3 +93,17 @@ fn autosign_file_accepts_by_glob() {
     db.up();
     events.wait("pending", |tag, data| tag == "salt/auth" && data["id"] == "db1" && data["act"] == "pend");
 }
+
+#[test]
+fn a_minion_tells_the_fingerprints_that_salt_key_shows() {
+    let master = Master::start("");
+    let minion = master.minion("web1");
+    let shown = |id: &str, at: &str| master.command("salt-key", &["--out=json", "-f", id]).json().pointer(at).cloned();
+    let own = master.json("web1", &["key.finger"]);
+    assert_eq!(Some(&own), shown("web1", "/minions/web1").as_ref());
+    assert_eq!(Some(master.json("web1", &["key.finger_master"])), shown("master.pub", "/local/master.pub"));
+    assert_eq!(minion.salt_call(&["--local", "--out=json", "key.finger"]).json()["local"], own);
+    let short = master.json("web1", &["key.finger", "hash_type=md5"]);
+    assert_eq!(short.as_str().map(|text| text.split(':').count()), Some(16), "{short}");
+    master.salt(&["web1", "key.finger", "none"]).exits(1);
+}

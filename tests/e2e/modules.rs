@@ -57,6 +57,7 @@ fn sync_modules_tells_what_changed() {
             "http",
             "ini",
             "iptables",
+            "key",
             "kmod",
             "local",
             "locale",

@@ -130,6 +130,7 @@ fn the_owner_sees_what_each_module_may_do() {
         "inotify",
         "iptables",
         "journald",
+        "key",
         "kmod",
         "load",
         "local",

@@ -2,9 +2,9 @@
 
 use crate::prelude::*;
 
-/// The tables that there are: below `/proc`, but for `interfaces`, `localtime` and those of processes. None has what single
+/// The tables that there are: below `/proc`, but for `interfaces`, `localtime`, those of processes and the public keys. None has what single
 /// processes are told or tell, such as arguments and variables, but for `process-arguments`, which no module has by default.
-pub(crate) const TABLES: [&str; 23] = [
+pub(crate) const TABLES: [&str; 25] = [
     "cpuinfo",
     "diskstats",
     "filesystems",
@@ -12,6 +12,8 @@ pub(crate) const TABLES: [&str; 23] = [
     "loadavg",
     "localtime",
     "meminfo",
+    "minion.pub",
+    "minion_master.pub",
     "net/arp",
     "net/dev",
     "net/ipv6_route",
@@ -36,6 +38,7 @@ const SMALL: [&str; 5] = ["loadavg", "localtime", "meminfo", "uptime", "version"
 pub(crate) const DECLARATION: Declaration = Declaration {
     standard: &[
         ("dnsutil", Standard::Names(&["localtime"])),
+        ("key", Standard::Names(&["minion.pub", "minion_master.pub"])),
         ("load", Standard::Names(&["loadavg"])),
         ("memusage", Standard::Names(&["meminfo"])),
         // Whom this host talks to (`net/tcp` and the others) is the owner's to open.

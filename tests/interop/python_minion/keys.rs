@@ -30,6 +30,9 @@ fn a_key_in_every_state() {
     master.command("salt-key", &["-y", "-a", "one"]).exits(0);
     events.wait_tag("salt/minion/one/start");
     assert_eq!(master.json("one", &["test.ping"]), json!(true));
+    let finger = |id: &str| master.command("salt-key", &["--out=json", "-f", id]).exits(0).json();
+    assert_eq!(finger("one")["minions"]["one"], master.json("one", &["key.finger"]));
+    assert_eq!(finger("master.pub")["local"]["master.pub"], master.json("one", &["key.finger_master"]));
 
     // Another minion with the same id is denied, and the first continues.
     let mut twin = prepare("one");

@@ -210,6 +210,7 @@ const STANDARD: &[(&str, &[&str], usize)] = &[
     // With the tables of Unicode, for expressions.
     ("inotify", &["brine:host/log", "brine:host/watches"], 1_450_000),
     ("journald", &["brine:host/log", "brine:host/process"], 180_000),
+    ("key", &["brine:host/config", "brine:host/kernel", "brine:host/log"], 130_000),
     ("load", &["brine:host/kernel", "brine:host/log"], 90_000),
     ("local", &["brine:host/log"], 80_000),
     (

@@ -5,7 +5,8 @@
 mod interfaces;
 mod processes;
 
-use std::io::Read as _;
+use std::io::{ErrorKind, Read as _};
+use std::path::Path;
 
 use brine_protocol::value::{Value, bytes};
 use brine_sandbox::{Caller, HostError, KernelOp};
@@ -14,32 +15,45 @@ use super::{MinionBroker, Perform};
 
 /// Upper bound on the bytes of a table. That of a host with 512 processors has some 700 KB.
 const MAX_TABLE: u64 = 4 << 20;
+/// Upper bound on the bytes of a public key in PEM.
+const MAX_PEM: u64 = 64 << 10;
 
 impl Perform<KernelOp> for MinionBroker {
     async fn perform(&self, _: &Caller, op: KernelOp) -> Result<Value, HostError> {
         // The name is one of a list: it was checked.
         let small = op.is_small();
         let KernelOp::Read { table } = op;
+        let pki = self.opts.pki_dir.clone();
         if table == "process-list" {
             return self.process_list().await.map(bytes);
         }
         if small {
-            return read(&table).map(bytes);
+            return read(&table, &pki).map(bytes);
         }
-        let read = tokio::task::spawn_blocking(move || read(&table));
+        let read = tokio::task::spawn_blocking(move || read(&table, &pki));
         read.await.map_err(|_| HostError::Failed("the minion failed".to_owned()))?.map(bytes)
     }
 }
 
-fn read(table: &str) -> Result<Vec<u8>, HostError> {
+fn read(table: &str, pki: &Path) -> Result<Vec<u8>, HostError> {
     let read = match table {
         "localtime" => Ok(jiff::Zoned::now().strftime("%Y-%m-%dT%H:%M:%S%:z").to_string().into_bytes()),
+        "minion.pub" | "minion_master.pub" => public_key(&pki.join(table)),
         "interfaces" => interfaces::table(),
         "process-arguments" => processes::arguments(),
         "processes" => processes::names(),
         file => whole(&format!("/proc/{file}")),
     };
     read.map_err(|error| HostError::Failed(format!("{table} cannot be read: {error}")))
+}
+
+/// A public key in PEM, empty if there is none yet.
+fn public_key(path: &Path) -> std::io::Result<Vec<u8>> {
+    match brine_files::read_named_text(path, MAX_PEM) {
+        Ok(pem) => Ok(pem.into_bytes()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
 }
 
 fn whole(path: &str) -> std::io::Result<Vec<u8>> {

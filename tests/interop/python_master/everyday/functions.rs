@@ -44,6 +44,7 @@ pub(super) fn check(fleet: &Fleet) {
         "http",
         "ini",
         "iptables",
+        "key",
         "kmod",
         "local",
         "locale",
