@@ -193,6 +193,8 @@ fn values_without_their_minions() {
     let value = Value::Map(vec![("m2".into(), list), ("m1".into(), Value::from(8))]);
     assert_eq!(super::render("newline_values_only", &value, &Style::default()), "a\nNone\n[1]\n8");
     assert_eq!(super::render("newline_values_only", &Value::from("x"), &Style::default()), "x");
+    let of_a_runner = Value::Array(vec!["a".into(), 8.into()]);
+    assert_eq!(super::render("newline_values_only", &of_a_runner, &Style::default()), "a\n8");
 }
 
 #[test]

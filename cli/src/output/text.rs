@@ -65,13 +65,19 @@ pub(super) fn raw(value: &Value, style: &Style) -> String {
     }
 }
 
-/// `None` for a value that is not a map.
+/// `None` for a value that is neither a map nor a list. A list is what a runner returned, which Salt shows as nested.
 pub(super) fn values(value: &Value, style: &Style) -> Option<String> {
-    let Value::Map(entries) = value else { return None };
-    let values = entries.iter().flat_map(|(_, item)| match item {
-        Value::Array(items) => items.as_slice(),
-        item => std::slice::from_ref(item),
-    });
-    let lines: Vec<String> = values.map(|item| style.pass(&pyrepr::str(item)).into_owned()).collect();
+    fn items(value: &Value) -> &[Value] {
+        match value {
+            Value::Array(items) => items,
+            item => std::slice::from_ref(item),
+        }
+    }
+    let values: Vec<&Value> = match value {
+        Value::Map(entries) => entries.iter().flat_map(|(_, value)| items(value)).collect(),
+        Value::Array(values) => values.iter().collect(),
+        _ => return None,
+    };
+    let lines: Vec<String> = values.into_iter().map(|item| style.pass(&pyrepr::str(item)).into_owned()).collect();
     Some(lines.join("\n"))
 }

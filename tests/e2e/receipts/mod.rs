@@ -211,6 +211,10 @@ fn the_owner_reads_receipts_of_calls_and_of_the_minions_own_jobs() {
     let lines = minion.salt_call(&["--local", "--out=newline_values_only", "receipts.export"]).exits(0).stdout;
     let lines = file(folder.path(), "lines", &lines);
     receipt(&["verify", lines.to_str().expect("UTF-8")]).exits(0);
+    let of_master = master.command("salt-run", &["--out=newline_values_only", "receipts.export"]).exits(0).stdout;
+    let of_master = file(folder.path(), "of_master", &of_master);
+    let piped = format!("exec {} verify - < {}", program("salt-receipt").display(), of_master.display());
+    run(Path::new("/bin/sh"), &["-c", &piped]).exits(0);
     // A call that the master was told of has a receipt there, and what it was not told of is no gap.
     assert_eq!(verify(&master)["odd"], json!([]));
     for function in ["receipts.list", "receipts.verify", "receipts.export"] {

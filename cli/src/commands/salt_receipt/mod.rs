@@ -35,7 +35,7 @@ enum Command {
         /// The fingerprint that the minion's key must have, as salt-key -f prints it.
         #[arg(long = "minion-key", value_name = "FINGERPRINT")]
         minion_key: Option<String>,
-        /// Files of lines from receipts.export or salt-receipt export.
+        /// Files of lines from receipts.export or salt-receipt export; - for standard input.
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
     },

@@ -57,7 +57,11 @@ pub(super) fn run(files: &[PathBuf], expected: Option<&str>) -> Result<(), Failu
 }
 
 fn read(path: &Path, expected: Option<Fingerprint>, found: &mut Found) -> std::io::Result<()> {
-    let mut lines = BufReader::new(brine_files::open_named(path)?);
+    let file: Box<dyn std::io::Read> = match path.to_str() {
+        Some("-") => Box::new(std::io::stdin()),
+        _ => Box::new(brine_files::open_named(path)?),
+    };
+    let mut lines = BufReader::new(file);
     let (mut number, mut named) = (0_u64, 0);
     loop {
         let mut line = Vec::new();
