@@ -124,6 +124,7 @@ fn start<D: Daemon>(args: &DaemonArgs, line: &[OsString]) -> Result<i32, Process
     open_files.warn_if_few();
     daemon.check_host(open_files);
     let code = Code::look();
+    brine_trim::keep_large_apart();
     let failed = |error| ProcessError::new(exit::SOFTWARE, format!("no threads: {error}"));
     let runtime: Runtime = D::runtime().enable_all().build().map_err(failed)?;
     let result = runtime.block_on(serve(args, daemon, code));
