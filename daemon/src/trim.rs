@@ -11,7 +11,7 @@ const EVERY: Duration = Duration::from_secs(30);
 
 /// Gives memory back for as long as it is polled.
 pub(crate) async fn run(code: Code) {
-    let (mut trim, mut wait) = (Trim::new(code), SOON);
+    let (mut trim, mut wait) = (Trim::new(code).for_few_pages(), SOON);
     loop {
         tokio::time::sleep(wait).await;
         // It walks over all freed memory, which takes time.
