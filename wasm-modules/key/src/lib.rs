@@ -33,7 +33,7 @@ fn finger(key: &str, kind: Option<String>) -> Result<String, String> {
     let kind = match kind {
         Some(kind) => kind,
         None => match config::get("hash_type").map(|kind| kind.value()).transpose()? {
-            Some(Value::Str(kind)) => kind,
+            Some(Value::Text(kind)) => kind,
             _ => "sha256".to_owned(),
         },
     };
