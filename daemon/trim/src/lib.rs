@@ -127,7 +127,7 @@ impl Trim {
     /// Has pages trimmed, too, that came with little work. For programs that get none with a single job, which would have to map
     /// their code anew at the next one.
     #[must_use]
-    pub const fn for_few_pages(self) -> Self {
+    pub fn for_few_pages(self) -> Self {
         Self { faults: Some(0), ..self }
     }
 
