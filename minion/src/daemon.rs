@@ -69,7 +69,10 @@ impl run::Daemon for MinionDaemon {
         let pid_file = PidFile::take(Self::NAME, &opts.pidfile)?;
         info!("minion {} starts; its master is {}", opts.id, opts.master.request_endpoint());
         let before = opts.clone();
-        let make_sandbox = package_sandbox(&opts, None, Preparing::Beside).map_err(|error| failed(&error))?;
+        // A new minion makes its key meanwhile; another would compete with its own sign-in.
+        let is_new = !opts.pki_dir.join("minion.pem").exists();
+        let preparing = if is_new { Preparing::Beside } else { Preparing::Later };
+        let make_sandbox = package_sandbox(&opts, None, preparing).map_err(|error| failed(&error))?;
         let minion = Minion::prepare(opts, make_sandbox).await.map_err(|error| failed(&error))?;
         let control = minion.control();
         let (stop, stopped) = oneshot::channel::<()>();

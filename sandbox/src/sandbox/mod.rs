@@ -74,6 +74,9 @@ pub enum StartError {
     GivenUp,
 }
 
+/// How much later than a start [`Preparing::Later`] begins. A sign-in takes a tenth of that.
+const LATER: Duration = Duration::from_secs(1);
+
 /// When the standard modules are verified, and compiled if they have to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Preparing {
@@ -81,6 +84,8 @@ pub enum Preparing {
     First,
     /// Beside the jobs; those that a job needs first.
     Beside,
+    /// The same, but begun some time after the start, which has the processors until then: for a host on which they are compiled already.
+    Later,
     /// Each when a job needs it: for a program that runs one job.
     OnNeed,
 }
@@ -182,9 +187,12 @@ impl Sandbox {
         let mut beside = JoinSet::new();
         match standard {
             Preparing::OnNeed => {}
-            Preparing::First | Preparing::Beside => {
+            Preparing::First | Preparing::Beside | Preparing::Later => {
                 let store = Arc::clone(&store);
                 beside.spawn(async move {
+                    if standard == Preparing::Later {
+                        tokio::time::sleep(LATER).await;
+                    }
                     store.settle_all().await;
                     store.prune().await;
                 });

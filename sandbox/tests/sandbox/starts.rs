@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use brine_kit::files::script;
 use brine_kit::wait::{until, within};
@@ -82,6 +82,30 @@ async fn a_daemon_starts_before_its_modules_are_compiled_and_jobs_wait() {
     // One that fails is left out, with its reason.
     let broken = call(&sandbox, "broken.number").await;
     assert!(failure(&broken).contains("It was left out: "), "{broken:?}");
+    within(sandbox.shutdown()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn modules_can_be_left_until_the_start_is_over() {
+    let gated = Gated::new(3, "0");
+    let began = Instant::now();
+    let sandbox = gated.start(Preparing::Later).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let stages = gated.stages();
+    // This thread may have been set aside.
+    if began.elapsed() < Duration::from_millis(900) {
+        assert_eq!(stages, 0);
+    }
+    // A job does not wait for that.
+    let waits = spawn(&sandbox, "1", "m02.number");
+    gated.open();
+    assert_eq!(within(waits).await.unwrap().value, Value::from(2));
+    within(async {
+        while sandbox.names().len() < 3 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
     within(sandbox.shutdown()).await;
 }
 
