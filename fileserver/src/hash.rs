@@ -6,7 +6,8 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
+use ring::digest::{Algorithm, Context, SHA256, SHA384, SHA512};
+use sha2::{Digest as _, Sha224};
 
 use crate::hash_type::HashType;
 use crate::root::Found;
@@ -91,18 +92,23 @@ impl HashCache {
 
     fn make(&self, found: &Found) -> Option<Arc<str>> {
         match self.kind {
-            HashType::Sha224 => digest::<Sha224>(found),
-            HashType::Sha256 => digest::<Sha256>(found),
-            HashType::Sha384 => digest::<Sha384>(found),
-            HashType::Sha512 => digest::<Sha512>(found),
+            HashType::Sha224 => {
+                let mut digest = Sha224::new();
+                read_through(&found.file, |piece| digest.update(piece)).ok()?;
+                Some(hex::encode(digest.finalize()).into())
+            }
+            HashType::Sha256 => digest(&SHA256, found),
+            HashType::Sha384 => digest(&SHA384, found),
+            HashType::Sha512 => digest(&SHA512, found),
         }
     }
 }
 
-fn digest<D: Digest>(found: &Found) -> Option<Arc<str>> {
-    let mut digest = D::new();
+/// By `ring`, which takes half of `sha2`'s time where the processor has no instructions for it, and has no SHA-224.
+fn digest(algorithm: &'static Algorithm, found: &Found) -> Option<Arc<str>> {
+    let mut digest = Context::new(algorithm);
     read_through(&found.file, |piece| digest.update(piece)).ok()?;
-    Some(hex::encode(digest.finalize()).into())
+    Some(hex::encode(digest.finish()).into())
 }
 
 /// Reads a whole file in pieces.
