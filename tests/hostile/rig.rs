@@ -110,6 +110,8 @@ pub(crate) fn hostile_as(name: &str) -> Vec<u8> {
 impl Rig {
     /// Starts a minion with this under `sandbox:`, indented by two. `{dir}` stands for the test's folder.
     pub(crate) async fn start(sandbox: &str) -> Self {
+        // As daemons do: what attacks leave is weighed by the memory that the process keeps.
+        brine_trim::keep_large_apart();
         let alone = ALONE.lock().await;
         let dir = tempfile::Builder::new().prefix("brine-hostile").tempdir().unwrap();
         // Executors may run as another user, who must reach the granted directories.

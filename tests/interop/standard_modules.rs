@@ -343,7 +343,14 @@ def call(name, *words):
     data = {'jid': '20250101000000000000'} if name.startswith('cmd.') else None
     args, kwargs = salt.minion.load_args_and_kwargs(functions[name], parsed, data=data)
     try:
-        answer = functions[name](*args, **kwargs)
+        # Salt's ps.pgrep fails if a process ends while it looks.
+        for left in reversed(range(20)):
+            try:
+                answer = functions[name](*args, **kwargs)
+                break
+            except TypeError:
+                if name != 'ps.pgrep' or not left:
+                    raise
     except (SaltException, OSError, ValueError) as error:
         return {'failed': str(error)}
     # As it is now: Salt's grains are changed in place by later calls.
