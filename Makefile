@@ -19,8 +19,8 @@ INTEROP_LINES ?= 3008 3007 3006
 VENV    := $(TARGET)/venv/salt-$(SALT_LINE)
 NEXTEST := $(shell cargo nextest --version >/dev/null 2>&1 && echo yes)
 # What links no wasmtime, with its tests. Cargo unifies the features of a dependency within a selection of packages: with one selection
-# for all tests each crate is compiled once.
-TESTED  := --workspace --exclude brine-engine --exclude brine-executor --exclude brine-compiler
+# for all tests each crate is compiled once. (The feature is a program of its own, which changes nothing in the others.)
+TESTED  := --workspace --exclude brine-engine --exclude brine-executor --exclude brine-compiler --features brine-master/guard
 RUN_TESTS := $(if $(NEXTEST),cargo nextest run --no-fail-fast,cargo test --no-fail-fast)
 # Tests across processes mostly wait for each other's programs: twice as many of them at a time as there are processors.
 RUN_ALL := $(RUN_TESTS)$(if $(NEXTEST), --profile waits --test-threads $(shell expr 2 '*' `nproc`))
@@ -70,12 +70,18 @@ demo: setup ## see it work: master, minion, `salt '*' test.ping` from the sandbo
 	  tools/build-modules.sh $(TARGET)/demo/modules test sys saltutil examples/hello examples/spin
 	@BRINE_BIN=$(TARGET)/demo BRINE_EXAMPLES=$(TARGET)/demo/examples tools/demo.sh
 
-test: lint wasm test-executor test-rest ## all tests
+# Clippy's driver is the compiler of the workspace's crates here: it looks at them while it builds them for the tests. `make lint`
+# compiles everything a second time for that. As an option of cargo, because what the tests themselves build inherits the environment.
+test: export CHECKED := --config 'build.rustc-workspace-wrapper="clippy-driver"'
+test: export CLIPPY_ARGS := -Dwarnings
+test: layout wasm test-executor test-rest ## all tests, and what `make lint` checks
 
-# One pass over all packages: which features they unify to does not matter to clippy.
-lint: setup ## formatting, imports that run one way, and clippy without warnings
+layout: setup
 	cargo fmt --all --check
 	tools/check-imports.py
+
+# One pass over all packages: which features they unify to does not matter to clippy.
+lint: layout ## formatting, imports that run one way, and clippy without warnings
 	cargo clippy --locked --workspace --all-targets --features brine-master/guard -- -D warnings
 
 # Components link it, so it has to build for them: no I/O, no clock, no threads.
@@ -89,20 +95,20 @@ docs: setup ## the API documentation, in target/doc, without warnings
 # The executor's own tests link a compiler, to make what they run; the shipped executor takes the tested one's place
 # afterwards. In one call with the compiler, so that Cranelift is built once for both.
 test-executor: setup
-	cargo build --locked --bins --tests -p brine-executor -p brine-compiler
-	$(RUN_TESTS) --locked -p brine-executor -p brine-compiler
-	cargo build --locked -p brine-executor
+	cargo build $(CHECKED) --locked --bins --tests --benches -p brine-engine -p brine-executor -p brine-compiler
+	$(RUN_TESTS) $(CHECKED) --locked -p brine-executor -p brine-compiler
+	cargo build $(CHECKED) --locked -p brine-executor
 	tools/check-executor.sh $(BIN)
 
 # All else: crates, across processes, interop with the newest Python Salt. What that needs comes while the programs are built.
 test-rest: setup browser
 	@$(MAKE) venv & venv=$$!; $(MAKE) programs; built=$$?; wait $$venv && exit $$built
-	$(RUN_ALL) --locked $(TESTED)
-	$(if $(NEXTEST),cargo test --locked --doc $(TESTED))
+	$(RUN_ALL) $(CHECKED) --locked $(TESTED)
+	$(if $(NEXTEST),cargo test $(CHECKED) --locked --doc $(TESTED))
 	tools/check-modules.sh $(MODULES)
 
 programs: setup console
-	cargo build --locked --bins --tests $(TESTED)
+	cargo build $(CHECKED) --locked --bins --tests --benches --examples $(TESTED)
 	$(MAKE) modules SALT_MODULE=$(BIN)/salt-module
 
 # `make test` runs the same against the newest line only.

@@ -615,10 +615,13 @@ fn endless_puts() {
 
 #[test]
 fn a_minion_that_is_killed_leaves_whole_files() {
-    const KILLS: u64 = 20;
+    // Where a put takes a hundredth of a round, twenty kills may all miss it.
+    const KILLS: std::ops::Range<u64> = 20..1_000;
     let rig = Rig::new();
-    let (mut left, path) = (0, rig.at("a/file"));
-    for round in 0..KILLS {
+    let (mut left, mut round, path) = (0, 0, rig.at("a/file"));
+    while round < KILLS.start || left == 0 {
+        assert!(round < KILLS.end, "no kill came in the middle of a put, of {round}");
+        round += 1;
         let mut child = std::process::Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "broker::changes::tests::endless_puts", "--ignored", "--nocapture"])
             .env("BRINE_PUTS", rig.at(""))
@@ -632,7 +635,7 @@ fn a_minion_that_is_killed_leaves_whole_files() {
             assert!(Instant::now() < ends, "nothing was put");
             assert!(child.try_wait().unwrap().is_none(), "it failed");
         }
-        let spin = Instant::now() + Duration::from_micros(rand::random_range(0..4_000 + round));
+        let spin = Instant::now() + Duration::from_micros(rand::random_range(0..4_000));
         while Instant::now() < spin {}
         child.kill().unwrap();
         child.wait().unwrap();
@@ -644,7 +647,6 @@ fn a_minion_that_is_killed_leaves_whole_files() {
         assert_eq!(names(&rig.at("a")), ["file"], "a temporary file stays");
         assert!(names(&rig.at("own/changes")).is_empty());
     }
-    assert!(left > 0, "no kill came in the middle of a put, of {KILLS}");
 }
 
 /// A sweep leaves what a minion that lives is writing, and removes nothing that it does not know.
