@@ -256,11 +256,13 @@ impl Change<'_> {
 
 fn read(dir: &Path, name: &ModuleName, max: u64) -> io::Result<Option<Files>> {
     let bounded = |suffix: &str, max: u64| -> io::Result<Option<Bytes>> {
-        let mut bytes = Vec::new();
-        match brine_files::open_own(&dir.join(format!("{name}.{suffix}"))) {
+        let file = match brine_files::open_own(&dir.join(format!("{name}.{suffix}"))) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            file => file?.take(max).read_to_end(&mut bytes)?,
+            file => file?,
         };
+        // In one read, mostly.
+        let mut bytes = Vec::with_capacity(usize::try_from(file.metadata()?.len().min(max) + 1).unwrap_or(0));
+        file.take(max).read_to_end(&mut bytes)?;
         Ok(Some(bytes.into()))
     };
     let Some(wasm) = bounded("wasm", max)? else { return Ok(None) };
