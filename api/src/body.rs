@@ -5,10 +5,12 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
+use brine_protocol::args::yamlify;
 use brine_protocol::config::yaml;
 use brine_protocol::value::{self, Value, ValueExt};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use serde::de::IgnoredAny;
 
 use crate::numbers;
 use crate::problem::Problem;
@@ -16,6 +18,8 @@ use crate::work;
 
 /// Upper bound on the bytes of a body.
 pub const BODY_MAX: usize = 1 << 20;
+/// Text, which is JSON where it can be: some large services send it so.
+const TEXT: &str = "text/plain";
 /// The type of a form.
 const FORM: &str = "application/x-www-form-urlencoded";
 /// Upper bound on the values of a body: each takes far more memory than its text.
@@ -36,15 +40,19 @@ pub async fn read(headers: &HeaderMap, body: Body) -> Result<Value, Problem> {
     parse(media(headers), &bytes)
 }
 
-/// As [`read`], with the text before it; of a form, which has none in Salt, the text is empty.
+/// As [`read`], with the text before it, by which a signature can be checked. Plain text need not be JSON here: then it is itself.
 ///
 /// # Errors
 /// As [`read`], and when it is not UTF-8.
 pub async fn read_both(headers: &HeaderMap, body: Body) -> Result<(String, Value), Problem> {
     let bytes = bytes(headers, body).await?;
-    let parsed = parse(media(headers), &bytes)?;
-    let is_form = media(headers).is_empty() || media(headers).to_ascii_lowercase().starts_with(FORM);
-    let text = if is_form { String::new() } else { String::from_utf8(bytes.into()).map_err(|_| not_utf8())? };
+    let text = String::from_utf8(bytes.to_vec()).map_err(|_| not_utf8())?;
+    let parsed = match parse(media(headers), &bytes) {
+        Err(_) if kind(media(headers)) == TEXT && serde_json::from_str::<IgnoredAny>(&text).is_err() => {
+            Value::from(text.clone())
+        }
+        parsed => parsed?,
+    };
     Ok((text, parsed))
 }
 
@@ -54,6 +62,11 @@ fn not_utf8() -> Problem {
 
 fn media(headers: &HeaderMap) -> &str {
     headers.get(CONTENT_TYPE).map_or("", |media| media.to_str().unwrap_or("?"))
+}
+
+/// A type without its parameters.
+fn kind(media: &str) -> String {
+    media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
 async fn bytes(headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {
@@ -76,14 +89,14 @@ async fn bytes(headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {
 /// # Errors
 /// When it is malformed, has too many values, or is of a type that is not read.
 pub fn parse(media: &str, bytes: &[u8]) -> Result<Value, Problem> {
-    let media = media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let media = kind(media);
     if bytes.is_empty() && media.is_empty() {
         return Ok(value::empty_map());
     }
     let text = || std::str::from_utf8(bytes).map_err(|_| not_utf8());
     // The errors do not repeat what was read: it may hold a password.
     let parsed = match media.as_str() {
-        "application/json" | "text/plain" => {
+        "application/json" | TEXT => {
             if bytes.is_empty() {
                 return Ok(value::empty_map());
             }
@@ -139,18 +152,21 @@ fn too_complex() -> Problem {
     ))
 }
 
-/// A form: a key that repeats is a list; `kwarg` and `full_return` are YAML, as the rest of a chunk is text. (`arg` is
-/// read as a command line's words, which are YAML too.)
+/// A form: a key that repeats is a list, and one without a value is not there. `arg` is always a list; it, `kwarg` and `full_return` are
+/// YAML, as the rest of a chunk is text.
 fn form(bytes: &[u8]) -> Result<Value, Problem> {
     let mut map = value::empty_map();
-    for (key, text) in form_urlencoded::parse(bytes) {
+    for (key, text) in form_urlencoded::parse(bytes).filter(|(_, text)| !text.is_empty()) {
         let item = match &*key {
+            "arg" => yamlify(&text),
             "kwarg" | "full_return" => yaml::load(&text).map_err(|_| Problem::bad(format!("{key} is not YAML")))?,
             _ => Value::from(text.into_owned()),
         };
         match map.get_mut(&key) {
+            Some(Value::Array(items)) if items.len() >= VALUES_MAX => return Err(too_complex()),
             Some(Value::Array(items)) if key != "kwarg" => items.push(item),
             Some(first) => *first = Value::Array(vec![std::mem::replace(first, Value::Nil), item]),
+            None if key == "arg" => map.insert(&key, Value::Array(vec![item])),
             None => map.insert(&key, item),
         }
         if map.entries().is_some_and(|entries| entries.len() > ENTRIES_MAX) {
@@ -182,6 +198,14 @@ mod tests {
         let form = "client=local&tgt=%2A&arg=a&arg=b";
         assert_eq!(read("application/x-www-form-urlencoded", form), Ok(chunk));
         assert_eq!(read("", "kwarg=%7Ba%3A+1%7D&x=1"), Ok(json!({"kwarg": {"a": 1}, "x": "1"})));
+        // What a form leaves empty is not there; `arg` is YAML in a form alone.
+        assert_eq!(read("", "arg=&timeout=&x=1&x=&b=a"), Ok(json!({"x": "1", "b": "a"})));
+        assert_eq!(read("", "arg=1"), Ok(json!({"arg": [1]})));
+        assert_eq!(
+            read("", "arg=1.10&arg=%221.10%22&arg=%5B1%2C+2%5D&arg=a=1"),
+            Ok(json!({"arg": [1.1, "1.10", [1, 2], "a=1"]}))
+        );
+        assert_eq!(read("text/plain", r#"{"arg": ["1.10"]}"#), Ok(json!({"arg": ["1.10"]})));
         for (media, text) in [("", ""), ("application/json", ""), ("text/yaml", ""), ("application/json", "null")] {
             assert_eq!(read(media, text), Ok(json!({})), "{media} {text}");
         }
@@ -206,12 +230,32 @@ mod tests {
         }
     }
 
+    /// A signature is over the text that came.
+    #[tokio::test]
+    async fn a_body_comes_with_its_text() {
+        for (media, text, parsed) in [
+            ("application/x-www-form-urlencoded", "a=1", json!({"a": "1"})),
+            ("application/json", "[1 ]", json!([1])),
+            ("text/plain; charset=utf-8", "[1 ]", json!([1])),
+            ("Text/Plain", "build 7 is done", json!("build 7 is done")),
+        ] {
+            let headers: HeaderMap = [(CONTENT_TYPE, media.parse().unwrap())].into_iter().collect();
+            let (raw, value) = read_both(&headers, Body::from(text)).await.unwrap();
+            assert_eq!((raw.as_str(), value::to_json(&value)), (text, parsed), "{media}");
+        }
+        for (media, text) in [("application/json", "build"), ("text/plain", &*format!("[{}]", "0,".repeat(200_000)))] {
+            let headers: HeaderMap = [(CONTENT_TYPE, media.parse().unwrap())].into_iter().collect();
+            let read = read_both(&headers, Body::from(text.to_owned())).await;
+            assert_eq!(read.unwrap_err().status().as_u16(), 400, "{media}");
+        }
+    }
+
     /// Each of these has less than a MiB, and would otherwise take seconds or a hundred times its size.
     #[test]
     fn bombs_are_refused_at_once() {
         let list = |count: usize| format!("[{}]", vec!["0"; count].join(","));
         let keys = |count: usize| (0..count).map(|n| format!("\"{n}\":0")).collect::<Vec<_>>().join(",");
-        let form = |count: usize| (0..count).map(|n| format!("{n}=&")).collect::<String>();
+        let form = |count: usize| (0..count).map(|n| format!("{n}=0&")).collect::<String>();
         let alias = "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b]\n\
                      d: &d [*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d]\nf: [*e,*e,*e,*e,*e,*e,*e,*e]";
         let status = |media: &str, text: &str| {
@@ -236,8 +280,9 @@ mod tests {
         assert_eq!(status("text/yaml", alias), Some(400), "a billion laughs");
         assert_eq!(status("", &form(ENTRIES_MAX)), None);
         assert_eq!(status("", &form(100_000)), Some(400));
-        assert_eq!(status("", &"arg=&".repeat(VALUES_MAX - 2)), None);
-        assert_eq!(status("", &"arg=&".repeat(200_000)), Some(400));
+        assert_eq!(status("", &"arg=0&".repeat(VALUES_MAX - 2)), None);
+        assert_eq!(status("", &"arg=0&".repeat(150_000)), Some(400));
+        assert_eq!(status("", &"arg=&".repeat(200_000)), None, "nothing");
         assert_eq!(status("", &format!("kwarg={}", "%5B".repeat(100_000))), Some(400));
     }
 }

@@ -230,6 +230,7 @@ fn one(chunk: &Value, offered: &[Client], groups: &Nodegroups) -> Result<Chunk, 
     };
     let timeout = match chunk.get("timeout") {
         None | Some(Value::Nil) => None,
+        Some(empty) if empty.text() == Some("") => None,
         Some(timeout) => {
             let seconds = timeout.as_f64().or_else(|| timeout.text()?.parse().ok());
             let seconds = seconds.filter(|seconds| (0.0..=TIMEOUT_MAX).contains(seconds));
@@ -254,7 +255,7 @@ fn one(chunk: &Value, offered: &[Client], groups: &Nodegroups) -> Result<Chunk, 
         Client::Runner | Client::RunnerAsync | Client::Wheel | Client::WheelAsync => {
             let fun = chunk.get_text("fun").filter(|fun| !fun.is_empty());
             let fun = fun.ok_or_else(|| Problem::bad("fun must be the name of a function"))?.to_owned();
-            let (args, mut all) = split(args)?;
+            let (args, mut all) = split(args, Texts::AreYaml)?;
             all.extend(kwargs);
             let own = chunk.entries().unwrap_or_default();
             let own = own.iter().filter(|(key, _)| key.text().is_none_or(|key| !NOT_KEYWORDS.contains(&key)));
@@ -314,7 +315,7 @@ fn job(
     let tgt_type = text("tgt_type")?.or(text("expr_form")?).unwrap_or_else(|| "glob".to_owned());
     let of_jobs = OF_JOBS.iter().filter_map(|key| Some(((*key).to_owned(), chunk.get(key)?.clone())));
     let arg = if fun.text().is_some() {
-        let (args, mut all) = split(args)?;
+        let (args, mut all) = split(args, Texts::Stay)?;
         all.extend(kwargs);
         args::condition_input(args, all)
     } else {
@@ -333,12 +334,24 @@ fn job(
     })
 }
 
-/// Splits arguments as a command line does: texts are YAML, `name=value` is a keyword, and so are the entries of a map
-/// that is marked with `__kwarg__`.
-fn split(items: Vec<Value>) -> Result<(Vec<Value>, Keywords), Problem> {
+/// What texts among arguments are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Texts {
+    /// As on a command line: Salt's runners and its wheel take them so, however they came.
+    AreYaml,
+    /// What they are: `1.10` is a version, and `true` may be a program. (Those of a form came as YAML.)
+    Stay,
+}
+
+/// Takes the keywords from arguments: `name=value`, whose value is YAML, and the entries of a map that is marked with `__kwarg__`.
+fn split(items: Vec<Value>, texts: Texts) -> Result<(Vec<Value>, Keywords), Problem> {
     let (mut args, mut kwargs) = (Vec::new(), Vec::new());
     for item in items {
         if let Some(text) = item.text() {
+            if texts == Texts::Stay && args::parse_kwarg(text).is_none() {
+                args.push(item);
+                continue;
+            }
             let (more, named) = args::split_input(&[text.to_owned()]);
             args.extend(more);
             kwargs.extend(keywords(value::map(named).entries().unwrap_or_default())?);

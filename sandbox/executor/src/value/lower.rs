@@ -121,7 +121,10 @@ fn data(value: &[u8], budget: &mut ValueBudget) -> Result<Val, Misfit> {
 fn of_type(value: &[u8], ty: &Ty, place: &Place<'_>, budget: &mut ValueBudget) -> Result<Val, Misfit> {
     budget.spend(1, 0)?;
     let mut reader = Reader::new(value);
-    let item = reader.item()?;
+    let item = match reader.item()? {
+        Item::Str(text) => word(ty, text).unwrap_or(Item::Str(text)),
+        item => item,
+    };
     let must = |what: String| Misfit(format!("{} must be {what}, got {}", place.quoted(), show(value)));
     Ok(match (ty, item) {
         (Ty::Data, _) => return data(value, budget),
@@ -289,6 +292,25 @@ fn pair<'a>(reader: &mut Reader<'a>, place: &Place<'_>) -> Result<(&'a str, &'a 
 
 fn find<'a>(names: &'a [Name], text: &str) -> Option<&'a Name> {
     names.iter().find(|name| name.is(text))
+}
+
+/// What a text says where a number or a truth value is due: callers over HTTP and templates often have texts only, and Salt's functions
+/// take them by `int()` or as truth values. None where it says neither.
+fn word(ty: &Ty, text: &str) -> Option<Item<'static>> {
+    let decimal = |more: &[u8]| text.bytes().all(|byte| byte.is_ascii_digit() || more.contains(&byte));
+    match ty {
+        Ty::Bool => match text {
+            "true" | "True" | "TRUE" | "yes" | "Yes" | "YES" | "on" | "On" | "ON" => Some(Item::Bool(true)),
+            "false" | "False" | "FALSE" | "no" | "No" | "NO" | "off" | "Off" | "OFF" => Some(Item::Bool(false)),
+            _ => None,
+        },
+        Ty::Int(_) if decimal(b"+-") => text.parse().ok().map(Item::Int),
+        // Without the words that Rust takes for numbers: inf, nan.
+        Ty::F32 | Ty::F64 if decimal(b"+-.eE") => {
+            text.parse().ok().filter(|number: &f64| number.is_finite()).map(Item::Float)
+        }
+        _ => None,
+    }
 }
 
 fn of_int(int: Int, number: i128) -> Option<Val> {

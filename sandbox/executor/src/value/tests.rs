@@ -185,11 +185,32 @@ fn values_that_are_taken_for_others() {
     }
 }
 
+/// Callers over HTTP, and templates, often have texts only.
+#[test]
+fn a_text_that_is_a_number_or_a_truth_value_is_one() {
+    for (ty, text, component) in [
+        (Ty::Int(Int::U32), "10", Val::U32(10)),
+        (Ty::Int(Int::S8), "-7", Val::S8(-7)),
+        (Ty::F64, "1.5", Val::Float64(1.5)),
+        (Ty::F64, "2", Val::Float64(2.0)),
+        (Ty::F32, "1e3", Val::Float32(1000.0)),
+        (Ty::Bool, "True", Val::Bool(true)),
+        (Ty::Bool, "no", Val::Bool(false)),
+        (Ty::Option(boxed(Ty::Bool)), "false", Val::Option(Some(Box::new(Val::Bool(false))))),
+        (Ty::Text, "10", Val::String("10".into())),
+    ] {
+        same(&lowered(&ty, &Value::from(text)).unwrap_or_else(|error| panic!("{ty}: {error}")), &component);
+    }
+}
+
 #[test]
 fn values_that_do_not_fit() {
     let cases: Vec<(Ty, Value, &str)> = vec![
         (Ty::Int(Int::U32), Value::from("abc"), "'x' must be a u32, got 'abc'"),
-        (Ty::Int(Int::U32), Value::from("5"), "'x' must be a u32, got '5'"),
+        (Ty::Int(Int::U32), Value::from("5.0"), "'x' must be a u32, got '5.0'"),
+        (Ty::Int(Int::U32), Value::from("0x5"), "'x' must be a u32, got '0x5'"),
+        (Ty::Int(Int::U32), Value::from(""), "'x' must be a u32, got ''"),
+        (Ty::Int(Int::U32), Value::from("-5"), "'x' must be a u32 (0 to 4294967295), got '-5'"),
         (Ty::Int(Int::U32), Value::from(true), "'x' must be a u32, got True"),
         (Ty::Int(Int::U32), Value::F64(1.0), "'x' must be a u32, got 1.0"),
         (Ty::Int(Int::U32), Value::from(-1), "'x' must be a u32 (0 to 4294967295), got -1"),
@@ -200,9 +221,11 @@ fn values_that_do_not_fit() {
             "'x' must be an s64 (-9223372036854775808 to 9223372036854775807), got 18446744073709551615",
         ),
         (Ty::Bool, Value::from(1), "'x' must be a bool (True or False), got 1"),
-        (Ty::Bool, Value::from("true"), "'x' must be a bool (True or False), got 'true'"),
+        (Ty::Bool, Value::from("1"), "'x' must be a bool (True or False), got '1'"),
+        (Ty::Bool, Value::from(""), "'x' must be a bool (True or False), got ''"),
         (Ty::F32, Value::F64(1e300), "'x' must be an f32, got 1e300"),
-        (Ty::F64, Value::from("1"), "'x' must be an f64, got '1'"),
+        (Ty::F64, Value::from("inf"), "'x' must be an f64, got 'inf'"),
+        (Ty::F64, Value::from("1 "), "'x' must be an f64, got '1 '"),
         (Ty::Char, Value::from("ab"), "'x' must be a single character, got 'ab'"),
         (Ty::Char, Value::from(""), "'x' must be a single character, got ''"),
         (Ty::Text, Value::from(5), "'x' must be a string, got 5"),
