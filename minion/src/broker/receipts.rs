@@ -16,6 +16,12 @@ impl Perform<ReceiptsOp> for MinionBroker {
                 let rsa = evidence.then(|| PrivateKey::load(&path)).transpose();
                 let rsa = rsa.map_err(|e| format!("{} cannot vouch for the receipts: {e}", path.display()))?;
                 let Page { receipts, next } = page(&dir, &place, &jid, rsa.as_ref())?;
+                if place.is_empty() && receipts.is_empty() && next.is_none() && !path.exists() {
+                    let path = path.display();
+                    return Err(format!(
+                        "there are no receipts: this host has no key of a minion ({path}) to vouch for them"
+                    ));
+                }
                 Ok(map([("receipts", Value::Array(receipts)), ("next", next.map_or(Value::Nil, Value::from))]))
             }
             ReceiptsOp::Verify => {

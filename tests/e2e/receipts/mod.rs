@@ -238,6 +238,15 @@ fn a_refusal_that_is_lost_is_no_gap() {
     assert_eq!((&shown["outcome"], &shown["series"]), (&json!("refused"), &json!("direct")), "{shown}");
 }
 
+/// A host where no minion ever ran has no key that vouches for receipts. An empty list would look as if nothing had run.
+#[test]
+fn a_host_without_the_key_of_a_minion_says_so() {
+    let minion = Minion::prepare(Kind::Brine, "m1", 1, "");
+    minion.salt_call(&["--local", "test.ping"]).exits(0);
+    let said = minion.salt_call(&["--local", "receipts.list"]);
+    assert!(said.code != 0 && said.stderr.contains("no receipts: this host has no key of a minion"), "{said:?}");
+}
+
 /// The minion's cachedir is put back to an older copy, with its spool and all else.
 #[test]
 fn a_restored_snapshot_shows_as_a_fork() {
