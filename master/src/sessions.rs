@@ -1,6 +1,9 @@
 //! Session keys (§3.5), one for each accepted minion, in `cachedir/brine_sessions/<id>`, so that sessions survive a restart of the
 //! master. The files are encrypted with a key that follows from the master's RSA key: a copy of the folder alone opens nothing.
 //!
+//! What was recorded before a restart must not be taken after it, when the nonces that were seen are forgotten. So a session that was read
+//! from its file is good for requests that say this master's run (§3.10), which it tells in answers that only the minion can read.
+//!
 //! A session also says whether its minion opens sealed publications (§5.5). Only a request that the session proves changes that, so nobody
 //! on the network can make the master fall back to publications that all minions can read.
 
@@ -11,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use brine_protocol::auth::MasterRun;
 use brine_protocol::crypticle::{AesKey, Crypticle};
 use brine_protocol::ids::MinionId;
 use brine_protocol::sealed::Vault;
@@ -42,13 +46,17 @@ pub(crate) struct MinionSession {
     retired: AtomicBool,
     /// From 0 to 1. Derived from the key, so the value is the same after a restart.
     earlier: f64,
+    /// The run that requests have to say, if the session was made in an earlier one.
+    run: Option<MasterRun>,
     replay: Mutex<ReplayGuard>,
+    /// Questions for the run, of which each counts once too.
+    questions: Mutex<ReplayGuard>,
     /// The last token that was verified: its digest, and the accepted key that verified it.
     token: Mutex<Option<([u8; 32], Arc<MinionKey>)>>,
 }
 
 impl MinionSession {
-    fn new(key: AesKey, made: SystemTime, flags: u8) -> Self {
+    fn new(key: AesKey, made: SystemTime, flags: u8, run: Option<MasterRun>) -> Self {
         let hash: [u8; 32] = Sha256::digest(key.text().expose().as_bytes()).into();
         let earlier = f64::from(hash[0]) / f64::from(u8::MAX);
         Self {
@@ -58,7 +66,9 @@ impl MinionSession {
             seals: AtomicBool::new(flags & SEALS != 0),
             retired: AtomicBool::new(flags & RETIRED != 0),
             earlier,
+            run,
             replay: Mutex::default(),
+            questions: Mutex::default(),
             token: Mutex::default(),
         }
     }
@@ -84,11 +94,11 @@ impl MinionSession {
         [made.to_be_bytes().as_slice(), &[flags], self.key.text().expose().as_bytes()].concat()
     }
 
-    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+    fn from_bytes(bytes: &[u8], run: MasterRun) -> Option<Self> {
         let (made, rest) = bytes.split_first_chunk::<8>()?;
         let (flags, text) = rest.split_first()?;
         let made = SystemTime::UNIX_EPOCH.checked_add(Duration::from_nanos(u64::from_be_bytes(*made)))?;
-        Some(Self::new(AesKey::from_bytes(text).ok()?, made, *flags))
+        Some(Self::new(AesKey::from_bytes(text).ok()?, made, *flags, Some(run)))
     }
 
     /// Checks that this is a token of the minion's accepted key. `verify` costs an RSA operation and is not called if
@@ -106,9 +116,24 @@ impl MinionSession {
         good
     }
 
+    /// The run that this session's requests have to say, if it is of an earlier one.
+    pub(crate) const fn run(&self) -> Option<&MasterRun> {
+        self.run.as_ref()
+    }
+
+    /// Whether a request that says this of the run may be a recording of an earlier one.
+    pub(crate) fn is_of_earlier_run(&self, said: Option<&[u8]>) -> bool {
+        self.run.as_ref().is_some_and(|run| said != Some(run))
+    }
+
     /// Checks a request for replay. The request must have been decrypted with this session's key.
     pub(crate) fn freshness(&self, nonce: &str, ts: i64) -> Freshness {
         self.replay.lock().unwrap_or_else(PoisonError::into_inner).check(nonce, ts)
+    }
+
+    /// As [`MinionSession::freshness`], of a question for the run. Such a request may be a recording, so it must not decide about others.
+    pub(crate) fn freshness_of_question(&self, nonce: &str, ts: i64) -> Freshness {
+        self.questions.lock().unwrap_or_else(PoisonError::into_inner).check(nonce, ts)
     }
 }
 
@@ -118,13 +143,14 @@ pub(crate) struct Sessions {
     dir: PathBuf,
     age_max: Duration,
     vault: Vault,
+    run: MasterRun,
     live: Mutex<HashMap<MinionId, Arc<MinionSession>>>,
 }
 
 impl Sessions {
     pub(crate) fn open(dir: PathBuf, age_max: Duration, vault: Vault) -> io::Result<Self> {
         files::make_dir(&dir, 0o700)?;
-        Ok(Self { dir, age_max, vault, live: Mutex::default() })
+        Ok(Self { dir, age_max, vault, run: rand::random(), live: Mutex::default() })
     }
 
     /// Returns the session of a minion that has one. Never makes a session, because a request can name any id (§13.2).
@@ -168,7 +194,11 @@ impl Sessions {
         key_stored: SystemTime,
         seals: bool,
     ) -> io::Result<Arc<MinionSession>> {
-        let good = |session: &Arc<MinionSession>| session.is_of_key(key_stored) && self.is_fresh(session);
+        // Python's minions say no run.
+        let says_runs = |session: &MinionSession| session.run.is_none() || session.seals();
+        let good = |session: &Arc<MinionSession>| {
+            session.is_of_key(key_stored) && self.is_fresh(session) && says_runs(session)
+        };
         let before = self.known(id).filter(|session| session.is_of_key(key_stored));
         if let Some(session) = before.as_ref().filter(|session| good(session)) {
             return Ok(Arc::clone(session));
@@ -179,7 +209,7 @@ impl Sessions {
             return Ok(Arc::clone(session));
         }
         let seals = before.map_or(seals, |before| before.seals());
-        let session = MinionSession::new(AesKey::generate(), SystemTime::now(), if seals { SEALS } else { 0 });
+        let session = MinionSession::new(AesKey::generate(), SystemTime::now(), if seals { SEALS } else { 0 }, None);
         let session = Arc::new(session);
         self.write(id, &session)?;
         live.insert(id.clone(), Arc::clone(&session));
@@ -250,7 +280,8 @@ impl Sessions {
         let Some((content, _)) = files::read_regular(&self.dir.join(id.as_str()), FILE_MAX)? else {
             return Ok(None);
         };
-        let opened = self.vault.open(id.as_str(), &content).and_then(|bytes| MinionSession::from_bytes(&bytes));
+        let opened =
+            self.vault.open(id.as_str(), &content).and_then(|bytes| MinionSession::from_bytes(&bytes, self.run));
         if opened.is_none() {
             // It would be read, and told of, at each job for a minion that does not come back.
             self.remove_file(id);
@@ -301,15 +332,15 @@ mod tests {
         let sessions = Sessions::open(dir.path().join("sessions"), DAY, vault()).unwrap();
         assert!(sessions.for_request(&id("a")).is_none());
         assert!(!dir.path().join("sessions/a").exists(), "a request alone leaves nothing behind");
-        let made = sessions.for_auth(&id("a"), SystemTime::UNIX_EPOCH, false).unwrap();
-        assert_eq!(sessions.for_auth(&id("a"), SystemTime::UNIX_EPOCH, false).unwrap().key, made.key);
+        let made = sessions.for_auth(&id("a"), SystemTime::UNIX_EPOCH, true).unwrap();
+        assert_eq!(sessions.for_auth(&id("a"), SystemTime::UNIX_EPOCH, true).unwrap().key, made.key);
         let mode = std::fs::metadata(dir.path().join("sessions/a")).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         let sessions = Sessions::open(dir.path().join("sessions"), DAY, vault()).unwrap();
         assert_eq!(sessions.for_request(&id("a")).unwrap().key, made.key);
         sessions.forget(&id("a"));
         assert!(sessions.for_request(&id("a")).is_none());
-        assert_ne!(sessions.for_auth(&id("a"), SystemTime::UNIX_EPOCH, false).unwrap().key, made.key);
+        assert_ne!(sessions.for_auth(&id("a"), SystemTime::UNIX_EPOCH, true).unwrap().key, made.key);
     }
 
     #[test]
@@ -330,7 +361,7 @@ mod tests {
         let sessions = Sessions::open(dir.path().to_owned(), DAY, vault()).unwrap();
         let ids: Vec<MinionId> = (0..200).map(|n| id(&format!("m{n}"))).collect();
         let lifetime = |sessions: &Sessions, id| {
-            let session = sessions.for_auth(id, SystemTime::UNIX_EPOCH, false).unwrap();
+            let session = sessions.for_auth(id, SystemTime::UNIX_EPOCH, true).unwrap();
             sessions.lifetime(&session)
         };
         let lifetimes: Vec<Duration> = ids.iter().map(|id| lifetime(&sessions, id)).collect();

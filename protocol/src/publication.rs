@@ -204,6 +204,7 @@ mod tests {
             master: MASTER.public().clone(),
             master_is_new: false,
             offer: None,
+            run: None,
         }
     }
 

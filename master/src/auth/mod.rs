@@ -92,6 +92,7 @@ impl Authenticator {
                 publish_port,
                 sign_key: sign_key.as_ref().map(|key| &**key.ops()),
                 offer: offer.as_ref(),
+                run: session.run(),
             };
             request.accepted(ops, &accepted)
         };
@@ -110,7 +111,7 @@ impl Authenticator {
             self.fire(id, &key.pem, (true, "accept"), None);
         }
         let current = self.publish_key.current();
-        Some(resumed(&current.key, current.epoch.as_ref()?, self.publish_port, offer))
+        Some(resumed(&current.key, current.epoch.as_ref()?, self.publish_port, offer, session.run()))
     }
 
     fn report(&self, request: &AuthRequest, verdict: &Verdict) {

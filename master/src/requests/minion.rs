@@ -150,20 +150,39 @@ pub(super) async fn answer(
         let is_pillar = request.nonce.is_none() && request.cmd == "_pillar";
         return Ok(if is_pillar { clear_reply(&salts) } else { refusal });
     };
-    match session.freshness(nonce, ts) {
+    let command = Command::parse(&request.cmd);
+    let earlier = session.is_of_earlier_run(request.run.as_deref());
+    let fresh = match earlier {
+        false => session.freshness(nonce, ts),
+        true if command == Some(Command::Resume) => session.freshness_of_question(nonce, ts),
+        true => {
+            if request.run.is_none() {
+                // An implementation that knows no runs authenticates and gets another session.
+                handlers.sessions.retire(&request.id, &session);
+            }
+            let refusal = replayed(&handlers.refusals, &request.id, reply, "it is from before this master's start");
+            return Ok(refusal);
+        }
+    };
+    match fresh {
         Freshness::New => {}
         Freshness::Replayed => return Ok(replayed(&handlers.refusals, &request.id, reply, "it was seen before")),
         Freshness::TooOld => {
             // If the cause is the minion's clock and not a replay, the minion now authenticates again and gets a new
             // session.
-            handlers.sessions.retire(&request.id, &session);
+            if !earlier {
+                handlers.sessions.retire(&request.id, &session);
+            }
             return Ok(replayed(&handlers.refusals, &request.id, reply, "it is much older than the minion's last one"));
         }
     }
-    reply.authenticated();
-    handlers.sessions.note_seals(&request.id, &session, request.seals);
+    // A question for the run may be a recording: it proves nothing, and only the minion can read the answer.
+    if !earlier {
+        reply.authenticated();
+        handlers.sessions.note_seals(&request.id, &session, request.seals);
+    }
     let nonce = nonce.clone();
-    let value = match Command::parse(&request.cmd) {
+    let value = match command {
         Some(Command::Resume) => match handlers.auths.auth.resume(&request.id, &key, &session) {
             Some(keys) => keys,
             None => return Ok(clear_reply(&Value::from("bad load"))),

@@ -172,6 +172,51 @@ async fn a_session_goes_on_after_a_rotation_and_after_a_restart() {
     assert!(!text.windows(8).any(|eight| key.starts_with(eight)), "the file on the disk is encrypted");
 }
 
+/// What was recorded before a restart has no effect after it, although sessions outlive the restart and the nonces that were seen do not.
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_of_an_earlier_run_are_not_taken() {
+    let mut master = TestMaster::start("").await;
+    let minion = brine(&master, "web1", 1).await;
+    let python = master.minion("web2", 2).await;
+    let refused = Value::from("bad load");
+    let event = |minion: &TestMinion| {
+        minion.session().seal_request(map([("cmd", "_minion_event"), ("tag", "my/tag")])).unwrap().payload
+    };
+    let question = minion.session().seal_request(resume_request()).unwrap();
+    let mut recorded = vec![event(&minion), event(&minion), event(&python), question.payload.clone()];
+    for payload in &recorded {
+        assert_ne!(decode(&master.raw(payload.clone()).await), refused);
+    }
+    let mut credentials = minion.credentials.clone().unwrap();
+    for run in 1..=2 {
+        master.stop().await;
+        master.start_again().await;
+        let mut events = master.events().await;
+        // Only the minion can read the answer to a recorded question, and it decides nothing about other requests.
+        assert!(minion.session().open_reply(&master.raw(question.payload.clone()).await, &question.nonce).is_ok());
+        for payload in &recorded {
+            assert_eq!(decode(&master.raw(payload.clone()).await), refused, "run {run}");
+            assert!(events.next().await.tag.starts_with("brine/refused/replay/web"), "nothing comes of it");
+        }
+        // The session goes on in this run, and no RSA operation was needed.
+        credentials = credentials.resume(&resume(&master, &minion).await).unwrap();
+        assert_eq!(credentials.session_key, minion.credentials.as_ref().unwrap().session_key);
+        let session = minion.session().resumed(&credentials);
+        let sealed = session.seal_request(map([("cmd", "_file_envs")])).unwrap();
+        let reply = master.raw(sealed.payload.clone()).await;
+        assert!(session.open_reply(&reply, &sealed.nonce).is_ok(), "run {run}");
+        recorded.push(sealed.payload);
+        for payload in &recorded {
+            assert_eq!(decode(&master.raw(payload.clone()).await), refused, "run {run}, after the minion");
+        }
+    }
+    // A whole authentication tells the run too; who knows no runs gets another session.
+    let AuthOutcome::Accepted(again) = minion.authenticate(&master).await else { panic!("it is accepted") };
+    assert!(again.session_key == credentials.session_key && again.run == credentials.run && again.run.is_some());
+    let AuthOutcome::Accepted(again) = python.authenticate(&master).await else { panic!("it is accepted") };
+    assert!(again.session_key != python.credentials.as_ref().unwrap().session_key && again.run.is_none());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_minion_whose_key_is_gone_rejected_or_another_does_not_go_on() {
     let master = TestMaster::start("").await;

@@ -1,12 +1,13 @@
 //! Authentication until the master accepts (PROTOCOL §3.4).
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use brine_protocol::auth::{AuthOutcome, Credentials, MinionAuth, resume_request};
 use brine_protocol::keys::KeyError;
 use brine_protocol::request::SealedRequest;
 use brine_protocol::value::{Value, map};
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tracing::{debug, error, info, warn};
 
@@ -23,16 +24,21 @@ pub(crate) enum Patience {
     Running,
 }
 
-/// What is known of the session when the minion signs in again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stale {
-    /// The master may still know it.
-    Perhaps,
-    /// The master has refused a request under it.
-    Surely,
-}
+/// An attempt to sign in that goes on by itself. It ends by itself too: its tries are counted.
+pub(super) type Attempt = JoinHandle<Result<Arc<SignedIn>, SignInError>>;
 
 impl Channel {
+    /// Begins the first attempt to sign in, whose result the next [`Channel::sign_in_until_accepted`] takes: the master works on it while
+    /// the rest of this minion starts. Not where the sign-in tells grains, which are not there yet.
+    pub(crate) fn begin_sign_in(self: &Arc<Self>) {
+        if !self.opts.auth.autosign_grains.is_empty() {
+            return;
+        }
+        let this = Arc::clone(self);
+        let attempt = tokio::spawn(async move { this.sign_in().await });
+        *self.begun.lock().unwrap_or_else(PoisonError::into_inner) = Some(attempt);
+    }
+
     /// Signs in, however long the operator takes to accept the key.
     ///
     /// # Errors
@@ -41,7 +47,16 @@ impl Channel {
         let opts = &self.opts.auth;
         let mut wait = opts.wait;
         loop {
-            let error = match self.sign_in().await {
+            let begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let attempt = match begun {
+                None => self.sign_in().await,
+                Some(attempt) => match attempt.await {
+                    Ok(result) => result,
+                    // Nobody cancels it, so it panicked: that goes on here.
+                    Err(ended) => std::panic::resume_unwind(ended.into_panic()),
+                },
+            };
+            let error = match attempt {
                 Ok(live) => return Ok(live),
                 Err(error) => error,
             };
@@ -70,14 +85,14 @@ impl Channel {
     /// When the master does not reply, does not accept the key, or cannot be trusted.
     pub(crate) async fn sign_in(&self) -> Result<Arc<SignedIn>, SignInError> {
         let _one_at_a_time = self.signing_in.lock().await;
-        self.sign_in_locked(Stale::Perhaps).await
+        self.sign_in_locked().await
     }
 
     /// As [`Channel::sign_in`], unless another task signed in after the sign-in number `seen`.
     ///
     /// # Errors
     /// As [`Channel::sign_in`].
-    pub(crate) async fn renew(&self, seen: u64, stale: Stale) -> Result<Arc<SignedIn>, SignInError> {
+    pub(crate) async fn renew(&self, seen: u64) -> Result<Arc<SignedIn>, SignInError> {
         let _one_at_a_time = self.signing_in.lock().await;
         if let Some(live) = self.current_sign_in()
             && live.generation != seen
@@ -85,14 +100,12 @@ impl Channel {
             return Ok(live);
         }
         debug!("authenticating again");
-        self.sign_in_locked(stale).await
+        self.sign_in_locked().await
     }
 
-    async fn sign_in_locked(&self, stale: Stale) -> Result<Arc<SignedIn>, SignInError> {
+    async fn sign_in_locked(&self) -> Result<Arc<SignedIn>, SignInError> {
         let began = Instant::now();
-        if stale == Stale::Perhaps
-            && let Some(live) = self.current_sign_in().filter(|live| live.credentials.offer.is_some())
-        {
+        if let Some(live) = self.current_sign_in().filter(|live| live.credentials.offer.is_some()) {
             match self.resume(&live).await {
                 Ok(credentials) => {
                     debug!("the master goes on with the session");

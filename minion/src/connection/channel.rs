@@ -14,7 +14,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 use tracing::{debug, info};
 
-use super::auth::Stale;
+use super::auth::Attempt;
 use super::error::ChannelError;
 use crate::config::MinionOpts;
 use crate::grains::GrainsStore;
@@ -57,6 +57,8 @@ pub struct Channel {
     pub(super) endpoint: Endpoint,
     /// Held while authenticating, so that many failed requests lead to one authentication.
     pub(super) signing_in: tokio::sync::Mutex<()>,
+    /// The first attempt, if it was begun before its result is wanted.
+    pub(super) begun: Mutex<Option<Attempt>>,
     sign_in_state: watch::Sender<Option<Arc<SignedIn>>>,
     generations: AtomicU64,
     idle: Mutex<Vec<Requester>>,
@@ -74,6 +76,7 @@ impl Channel {
             pki,
             grains,
             signing_in: tokio::sync::Mutex::new(()),
+            begun: Mutex::new(None),
             sign_in_state: watch::Sender::new(None),
             generations: AtomicU64::new(0),
             idle: Mutex::new(Vec::new()),
@@ -114,7 +117,7 @@ impl Channel {
     ) -> Result<Arc<SignedIn>, KeyError> {
         let auth = &self.opts.auth;
         let session = match resumed {
-            Some(live) => live.session.clone(),
+            Some(live) => live.session.resumed(&credentials),
             None => {
                 Session::new(&self.opts.id, Arc::clone(self.pki.key()), &credentials, auth.enc_algo, auth.sig_algo)?
                     .signing(auth.sign_messages)
@@ -181,7 +184,8 @@ impl Channel {
                 Ok(value) => return Ok(value),
                 Err(e) if e.wants_reauth() && !last => {
                     info!("the master did not take a request ({e}); authenticating again");
-                    live = self.renew(live.generation, Stale::Surely).await?;
+                    // A master that was restarted knows the session and tells its run.
+                    live = self.renew(live.generation).await?;
                 }
                 Err(ReplyError::Text(text)) => return Err(ChannelError::Refused(text)),
                 Err(e) => return Err(ChannelError::Reply(e)),

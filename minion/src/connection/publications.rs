@@ -17,7 +17,7 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
-use super::auth::{Patience, Stale};
+use super::auth::Patience;
 use super::channel::{Channel, SignedIn};
 use super::error::SignInError;
 use super::held_publications::{HeldPublications, Taken};
@@ -230,7 +230,7 @@ impl Publications {
             // The whole fleet got this publication, and none of it can read it.
             let spread = channel.opts.auth.reauth_delay.min(REAUTH_SPREAD);
             tokio::time::sleep(spread.mul_f64(rand::random())).await;
-            match channel.renew(seen, Stale::Perhaps).await {
+            match channel.renew(seen).await {
                 Err(e) if !e.is_permanent() => {
                     warn!("authenticating again failed: {e}");
                     channel.sign_in_until_accepted(Patience::Running).await

@@ -81,7 +81,11 @@ impl Base {
                 let (dir, size) = (opts.pki_dir.clone(), opts.auth.keysize);
                 let pki = tokio::task::spawn_blocking(move || Pki::open(&dir, size)).await;
                 let pki = pki.expect("making a key neither panics nor is cancelled")?;
-                Some(Channel::new(Arc::clone(&opts), pki, Arc::clone(&grains)))
+                let channel = Channel::new(Arc::clone(&opts), pki, Arc::clone(&grains));
+                if lasting {
+                    channel.begin_sign_in();
+                }
+                Some(channel)
             }
         };
         let masters = Masters::new(channel);

@@ -432,6 +432,7 @@ impl Desk {
                     publish_port: self.publish_port,
                     sign_key: None,
                     offer: offer.as_ref(),
+                    run: None,
                 };
                 request.accepted(&self.key, &accepted)
             }
@@ -469,7 +470,7 @@ impl Desk {
             RESUME if !script.seals => empty_map(),
             RESUME => script.next_resumed.take().unwrap_or_else(|| {
                 let epoch = epoch(&script.publish_key, &self.key);
-                resumed(&script.publish_key, &epoch, self.publish_port, &offer(&self.key))
+                resumed(&script.publish_key, &epoch, self.publish_port, &offer(&self.key), None)
             }),
             "_pillar" => return Some(seal_pillar_reply(&script.pillar, request, minion, &self.key).unwrap()),
             "_return" => {

@@ -118,10 +118,10 @@ async fn where_the_session_does_not_go_on_the_minion_authenticates() {
         map([("aes", "x")]),
         Value::from("bad load"),
         // A publish key, an Ed25519 key and a port that are not the master's.
-        resumed(&forged, &epoch(&AesKey::generate(), &master.key), port, &own),
-        resumed(&forged, &epoch(&forged, &key(2)), port, &own),
-        resumed(&forged, &epoch(&forged, &key(2)), port, &offer(&key(2))),
-        resumed(&forged, &good, 0, &own),
+        resumed(&forged, &epoch(&AesKey::generate(), &master.key), port, &own, None),
+        resumed(&forged, &epoch(&forged, &key(2)), port, &own, None),
+        resumed(&forged, &epoch(&forged, &key(2)), port, &offer(&key(2)), None),
+        resumed(&forged, &good, 0, &own, None),
     ];
     for answer in answers {
         master.rotate();

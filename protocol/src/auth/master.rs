@@ -10,7 +10,7 @@ use crate::sealed::SealOffer;
 use crate::secret::Secret;
 use crate::value::{self, Value, ValueExt};
 
-use super::{OFFER, SEALS};
+use super::{MasterRun, OFFER, RUN, SEALS};
 
 /// Upper bound on the characters of a nonce. Salt's nonces have 32.
 const MAX_NONCE: usize = 128;
@@ -113,6 +113,8 @@ pub struct Accepted<'a> {
     pub sign_key: Option<&'a dyn PrivateOps>,
     /// The key of sealed publications, if the master makes them.
     pub offer: Option<&'a SealOffer>,
+    /// The master's run, if the session is of an earlier one.
+    pub run: Option<&'a MasterRun>,
 }
 
 /// The X9.31 signature over the publish key that every accept reply carries (§3.3).
@@ -264,6 +266,9 @@ impl AuthRequest {
         }
         if let Some(offer) = accepted.offer {
             inner.insert(OFFER, offer.to_value());
+        }
+        if let Some(run) = accepted.run {
+            inner.insert(RUN, Value::Binary(run.to_vec()));
         }
         inner.insert("nonce", self.nonce.as_str());
         signed(&inner, self.sig_algo, signer)

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 
-use super::{AuthRequest, OFFER};
+use super::{AuthRequest, MasterRun, OFFER};
 use crate::crypticle::{AesKey, CryptError};
 use crate::envelope::{self, Envelope, into_bytes};
 use crate::ids::MinionId;
@@ -221,7 +221,8 @@ impl AuthAttempt<'_> {
             None if self.auth.require_sealed => return Err(AuthError::NotSealed),
             None => None,
         };
-        Ok(Credentials { publish_key, session_key, publish_port, master, master_is_new, offer })
+        let run = super::resume::run(inner).filter(|_| self.auth.seals);
+        Ok(Credentials { publish_key, session_key, publish_port, master, master_is_new, offer, run })
     }
 }
 
@@ -267,6 +268,8 @@ pub struct Credentials {
     pub master_is_new: bool,
     /// The key of sealed publications, if the master makes them and the minion opens them.
     pub offer: Option<SealOffer>,
+    /// The master's run, if the session is of an earlier one: each request says it.
+    pub run: Option<MasterRun>,
 }
 
 impl Credentials {

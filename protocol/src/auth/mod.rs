@@ -11,6 +11,11 @@ mod resume;
 pub(crate) const SEALS: &str = "seals";
 /// The field of an accept reply with the key of sealed publications.
 const OFFER: &str = "sealed";
+/// The field with the master's run (§3.10) in its answers and in requests.
+pub(crate) const RUN: &str = "master_run";
+/// Bytes that a master makes at its start. A request under a session of an earlier run says them, so that nothing that was recorded before
+/// the restart is taken after it.
+pub type MasterRun = [u8; 16];
 
 pub use master::{Accepted, AuthRefusal, AuthRequest, publish_key_signature};
 pub use minion::{AuthAttempt, AuthError, AuthOutcome, Credentials, MinionAuth};

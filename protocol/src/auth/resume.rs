@@ -4,7 +4,7 @@
 //! RSA private operation: after a rotation of the publish key, a fleet is back as fast as it can ask.
 
 use super::minion::publish_port;
-use super::{AuthError, Credentials, OFFER};
+use super::{AuthError, Credentials, MasterRun, OFFER, RUN};
 use crate::crypticle::AesKey;
 use crate::sealed::{Epoch, SealOffer, epoch_id};
 use crate::value::{Value, ValueExt as _, map};
@@ -17,14 +17,29 @@ pub fn resume_request() -> Value {
     map([("cmd", RESUME)])
 }
 
-/// The master's answer, which is sealed with the session's key.
-pub fn resumed(publish_key: &AesKey, epoch: &Epoch, publish_port: u16, offer: &SealOffer) -> Value {
-    map([
+/// The master's answer, which is sealed with the session's key; with its run if the session is of an earlier one.
+pub fn resumed(
+    publish_key: &AesKey,
+    epoch: &Epoch,
+    publish_port: u16,
+    offer: &SealOffer,
+    run: Option<&MasterRun>,
+) -> Value {
+    let mut answer = map([
         ("aes", Value::from(publish_key.text().expose().as_str())),
         ("epoch", Value::Binary(epoch.word().to_vec())),
         ("publish_port", Value::from(publish_port)),
         (OFFER, offer.to_value()),
-    ])
+    ]);
+    if let Some(run) = run {
+        answer.insert(RUN, Value::Binary(run.to_vec()));
+    }
+    answer
+}
+
+/// The run that a master told.
+pub(super) fn run(answer: &Value) -> Option<MasterRun> {
+    answer.get_bytes(RUN)?.try_into().ok()
 }
 
 impl Credentials {
@@ -49,6 +64,7 @@ impl Credentials {
             master: self.master.clone(),
             master_is_new: false,
             offer: Some(offer),
+            run: run(answer),
         })
     }
 }

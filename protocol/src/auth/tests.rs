@@ -38,6 +38,7 @@ fn accept(request: &AuthRequest, master: &dyn PrivateOps, sign_key: Option<&dyn 
         publish_port: 4505,
         sign_key,
         offer: None,
+        run: None,
     };
     request.accepted(master, &accepted).unwrap()
 }
@@ -286,6 +287,7 @@ fn a_key_that_is_none_is_not_accepted() {
         publish_port: 1,
         sign_key: None,
         offer: None,
+        run: None,
     };
     assert!(request.accepted(&*MASTER, &accepted).is_err());
 }

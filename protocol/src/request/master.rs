@@ -2,7 +2,7 @@
 
 use super::TOKEN;
 use super::content::{self, Asked};
-use crate::auth::SEALS;
+use crate::auth::{RUN, SEALS};
 use crate::crypticle::{AesKey, CryptError, Crypticle};
 use crate::envelope::{AesEnvelope, VERSION};
 use crate::ids::MinionId;
@@ -35,10 +35,12 @@ impl RequestPolicy {
 pub struct Request {
     /// The sender: proved by session key and token, and named by both envelope and load.
     pub id: MinionId,
-    /// The load without `nonce`, `tok` and `seals`.
+    /// The load without `nonce`, `tok`, `seals` and `master_run`.
     pub load: Value,
     /// Whether the sender opens sealed publications (§5.5).
     pub seals: bool,
+    /// What it says of the master's run (§3.10); None if it knows nothing of runs.
+    pub run: Option<Vec<u8>>,
     /// The nonce for the reply.
     pub nonce: Option<String>,
     /// `cmd`.
@@ -200,11 +202,13 @@ pub fn open_request_with(
         },
     };
     let seals = load.remove(SEALS) == Some(Value::Boolean(true));
+    let run = load.remove(RUN).and_then(|run| run.bytes().map(<[u8]>::to_vec));
     let cmd = load.get_text("cmd").unwrap_or_default().to_owned();
     Ok(Request {
         id,
         load,
         seals,
+        run,
         nonce,
         cmd,
         enc_algo: envelope.enc_algo.clone(),

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::TOKEN;
 use super::content::{self, Asked, MAC_LEN};
-use crate::auth::{Credentials, SEALS};
+use crate::auth::{Credentials, MasterRun, RUN, SEALS};
 use crate::crypticle::{AesKey, CryptError, Crypticle};
 use crate::envelope::{AesEnvelope, Envelope, VERSION, into_bytes};
 use crate::ids::MinionId;
@@ -29,6 +29,8 @@ pub struct Session {
     sign: bool,
     /// The master makes sealed publications, so each request says that this minion opens them.
     seals: bool,
+    /// The master's run, if the session is of an earlier one.
+    run: Option<MasterRun>,
 }
 
 /// A request ready to be sent.
@@ -96,7 +98,14 @@ impl Session {
             sig_algo,
             sign: false,
             seals: credentials.offer.is_some(),
+            run: credentials.run,
         })
+    }
+
+    /// The same session at the master's present run, which an answer to [`crate::auth::resume_request`] told.
+    #[must_use]
+    pub fn resumed(&self, credentials: &Credentials) -> Self {
+        Self { run: credentials.run, ..self.clone() }
     }
 
     /// Sets whether every load is signed (`minion_sign_messages`, §6.3).
@@ -121,7 +130,7 @@ impl Session {
     }
 
     pub(crate) fn seal_with(&self, mut load: Value, nonce: String, ts: i64) -> Result<SealedRequest, KeyError> {
-        for key in ["nonce", "ts", "tok", "sig", SEALS] {
+        for key in ["nonce", "ts", "tok", "sig", SEALS, RUN] {
             load.remove(key);
         }
         load.insert("id", &self.id);
@@ -142,6 +151,8 @@ impl Session {
         }
         if self.seals {
             sent.insert(SEALS, true);
+            // Empty if the session is of the master's present run, as far as this minion knows.
+            sent.insert(RUN, Value::Binary(self.run.iter().flatten().copied().collect()));
         }
         let blob = self.crypticle.seal(&sent, None);
         let mac = *blob.last_chunk().expect("a blob ends with its MAC");

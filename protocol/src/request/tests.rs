@@ -25,6 +25,7 @@ static CREDENTIALS: LazyLock<Credentials> = LazyLock::new(|| Credentials {
     master: MASTER.public().clone(),
     master_is_new: false,
     offer: None,
+    run: None,
 });
 
 const NONCE: &str = "0123456789abcdef0123456789abcdef";

@@ -45,6 +45,7 @@ impl World {
             master: MASTER.public().clone(),
             master_is_new: false,
             offer: Some(self.offer.clone()),
+            run: None,
         }
     }
 

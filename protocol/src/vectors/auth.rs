@@ -103,6 +103,7 @@ fn our_accept_reply(line: &Json, case: &Json, request: &AuthRequest) {
         publish_port: 4505,
         sign_key: signed.then_some(&KEYS.sign as &dyn PrivateOps),
         offer: None,
+        run: None,
     };
     let ours = request.accepted(&KEYS.master, &accepted).unwrap();
     assert_eq!(ours.len(), python.len());

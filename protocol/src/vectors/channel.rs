@@ -40,6 +40,7 @@ fn session(line: &Json) -> Session {
         master: KEYS.master.public().clone(),
         master_is_new: false,
         offer: None,
+        run: None,
     };
     let key = Arc::new(KEYS.minion.clone());
     Session::new(&minion_id(), key, &credentials, EncAlg::OaepSha1, SignAlg::Pkcs1v15Sha1).unwrap()

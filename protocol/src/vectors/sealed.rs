@@ -25,6 +25,7 @@ fn a_sealed_publication_of_another_implementation_opens() {
         master: KEYS.master.public().clone(),
         master_is_new: false,
         offer: Some(offer),
+        run: None,
     };
     let id = MinionId::new(text(&vector, "id")).unwrap();
     let bytes = |frame: &Json| Bytes::from(hex::decode(frame.as_str().unwrap()).unwrap());

@@ -99,7 +99,8 @@ impl Link {
         let answer = live.session.open_reply(&reply.map_err(|error| error.to_string())?, &sealed.nonce);
         self.stats.auth_time.add(started.elapsed());
         let credentials = live.credentials.resume(&answer.map_err(|error| error.to_string())?);
-        let (credentials, session) = (credentials.map_err(|error| error.to_string())?, live.session.clone());
+        let credentials = credentials.map_err(|error| error.to_string())?;
+        let session = live.session.resumed(&credentials);
         self.live = Some(Box::new(Live { seal_keys: credentials.seal_keys(&self.id), session, credentials }));
         Ok(())
     }

@@ -23,6 +23,7 @@ fn session(name: &str, key: &AesKey) -> Session {
         master: KEY.public().clone(),
         master_is_new: false,
         offer: None,
+        run: None,
     };
     let id = MinionId::new(name).unwrap();
     Session::new(&id, Arc::clone(&KEY), &credentials, EncAlg::default(), SignAlg::default()).unwrap()
