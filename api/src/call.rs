@@ -72,7 +72,10 @@ async fn runner(
     loop {
         let event = events.next().await.ok_or(LinkError::Late)?;
         if event.tag == tag {
-            return Ok(if full_return { event.data.clone() } else { RunnerReturn::from_event(&event.data).ret });
+            return Ok(match full_return {
+                true => value::map([("tag", Value::from(event.tag.as_str())), ("data", event.data.clone())]),
+                false => RunnerReturn::from_event(&event.data).ret,
+            });
         }
     }
 }

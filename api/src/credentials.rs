@@ -35,7 +35,7 @@ impl Token {
 
 /// Returns whether a request says who it is from, rightly or wrongly.
 pub fn are_given(headers: &HeaderMap) -> bool {
-    headers.contains_key(TOKEN_HEADER) || headers.contains_key(AUTHORIZATION) || cookie(headers).is_some()
+    headers.contains_key(TOKEN_HEADER) || bearer(headers).is_some() || cookie(headers).is_some()
 }
 
 /// Returns the token of a request: of `X-Auth-Token`, else of `Authorization: Bearer`, else of the cookie. The first
@@ -47,14 +47,8 @@ pub fn token(headers: &HeaderMap, rules: &Rules, tls: bool) -> Result<Token, Pro
     if headers.contains_key(TOKEN_HEADER) {
         return Token::parse(only(headers, &HeaderName::from_static(TOKEN_HEADER)).unwrap_or_default());
     }
-    if headers.contains_key(AUTHORIZATION) {
-        let text = only(headers, &AUTHORIZATION).unwrap_or_default();
-        let (scheme, token) = text.split_once(' ').unwrap_or((text, ""));
-        return if scheme.eq_ignore_ascii_case("bearer") {
-            Token::parse(token.trim())
-        } else {
-            Err(Problem::unauthorized())
-        };
+    if let Some(text) = bearer(headers) {
+        return Token::parse(text);
     }
     let cookie = cookie(headers).filter(|_| rules.sessions).ok_or_else(Problem::unauthorized)?;
     if is_foreign(headers, rules, tls) {
@@ -62,6 +56,14 @@ pub fn token(headers: &HeaderMap, rules: &Rules, tls: bool) -> Result<Token, Pro
         return Err(Problem::new(StatusCode::FORBIDDEN, why));
     }
     Token::parse(cookie)
+}
+
+/// The token of `Authorization: Bearer`; the empty text, which is no token, if the header is there twice. Other schemes are a proxy's.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    headers.get(AUTHORIZATION)?;
+    let Some(text) = only(headers, &AUTHORIZATION) else { return Some("") };
+    let (scheme, token) = text.split_once(' ').unwrap_or((text, ""));
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
 /// The text of a header that is there once. None if it is there twice, as which one counts differs from reader to reader.
@@ -143,7 +145,9 @@ mod tests {
         assert_eq!(found(&[("cookie", "x=1"), ("cookie", "session_id=c3")]), ok("c3"));
         assert_eq!(found(&[("cookie", "session_id=c3"), ("cookie", "session_id=c3")]), ok("c3"));
         assert_eq!(found(&[("x-auth-token", ""), ("cookie", "session_id=c3")]), Err(401));
-        assert_eq!(found(&[("authorization", "Basic b2"), ("cookie", "session_id=c3")]), Err(401));
+        assert_eq!(found(&[("authorization", "Basic b2"), ("cookie", "session_id=c3")]), ok("c3"));
+        assert_eq!(found(&[("authorization", "Basic b2")]), Err(401));
+        assert_eq!(found(&[("authorization", "Bearer"), ("cookie", "session_id=c3")]), Err(401));
         for wrong in ["", "auto", "xyz", "a1 ", "../a1", "a1/b2", "0xa1", "-1", &"a".repeat(129)] {
             assert_eq!(found(&[("x-auth-token", wrong)]), Err(401), "{wrong:?}");
         }
@@ -157,6 +161,7 @@ mod tests {
             &[("x-auth-token", "a1"), ("x-auth-token", "a1")][..],
             &[("x-auth-token", "a1"), ("x-auth-token", "")],
             &[("authorization", "Bearer a1"), ("authorization", "Bearer b2")],
+            &[("authorization", "Basic a1"), ("authorization", "Bearer b2"), ("cookie", "session_id=c3")],
             &[("cookie", "session_id=a1; session_id=b2")],
             &[("cookie", "session_id=a1"), ("cookie", "session_id=b2")],
         ] {

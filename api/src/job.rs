@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
-use brine_client::{Job, MinionReturn, News, Published, Step, Waiter};
+use brine_client::{Job, MinionReturn, News, Published, Step, Waiter, no_response};
 use brine_protocol::value::{self, Value, ValueExt as _};
 
 use crate::link::{Caller, Follow, Link, LinkError};
@@ -42,15 +42,25 @@ pub async fn local(link: &dyn Link, caller: &Caller, job: &Job, full_return: boo
     };
     events.narrow(&prefix(&published.jid));
     let returns = collect(link, caller, job, &published, &mut events).await?;
-    let mut missing: HashSet<String> = published.minions.into_iter().collect();
+    let mut missing: HashSet<String> = published.minions.into_iter().chain(published.missing).collect();
     let mut found: Vec<(String, Value)> = Vec::with_capacity(returns.len());
     for ret in returns {
         missing.remove(&ret.id);
         found.push((ret.id.clone(), item(ret, &published.jid, full_return)));
     }
-    // Salt's word for a minion that did not return.
-    found.extend(missing.into_iter().map(|id| (id, Value::from(false))));
+    let jid = published.jid.as_str();
+    found.extend(missing.into_iter().map(|id| (id, no_return(jid, full_return))));
     Ok(value::map(found))
+}
+
+/// What is told of a minion that did not return.
+fn no_return(jid: &str, full_return: bool) -> Value {
+    let text = no_response(jid);
+    if full_return {
+        value::map([("out", "no_return".into()), ("ret", Value::from(text)), ("retcode", 1.into())])
+    } else {
+        text.into()
+    }
 }
 
 /// The beginning of the tags of a job's events.

@@ -40,7 +40,7 @@ pub mod wheel;
 pub use error::ClientError;
 pub use local::{
     Batch, BatchEvent, BatchOptions, BatchSize, Job, JobEvent, LocalClient, MinionReturn, News, Published, Returns,
-    Slots, Step, Waiter,
+    Slots, Step, Waiter, no_response,
 };
 pub use login::LogIn;
 pub use opts::ClientOpts;

@@ -216,7 +216,7 @@ fn forms_and_refusals() {
         ("text/yaml", "{client: local, tgt: m1, fun: test.arg, arg: [1, x=2], kwarg: {'y': [3]}}".to_owned()),
         (
             "text/plain",
-            json!({"client": "local", "tgt": "m1", "fun": "test.arg", "arg": ["1", "x=2"], "kwarg": {"y": [3]}})
+            json!({"client": "local", "tgt": "m1", "fun": "test.arg", "arg": [1, "x=2"], "kwarg": {"y": [3]}})
                 .to_string(),
         ),
     ];
@@ -228,6 +228,14 @@ fn forms_and_refusals() {
             "{media}: {reply:?}"
         );
     }
+    // Texts stay what they are, but in forms; a function that wants a number takes one in a text.
+    let texts = json!({"client": "local", "tgt": "m1", "fun": "test.arg", "arg": ["1.10", "true", "[ -f x ]", "0644"]});
+    assert_eq!(api.post("/", &[key], &texts).json()["return"][0]["m1"]["args"], texts["arg"]);
+    let fib = json!({"client": "local", "tgt": "m1", "fun": "test.fib", "kwarg": {"num": "10"}});
+    assert_eq!(api.post("/", &[key], &fib).json()["return"][0]["m1"][0], json!(55));
+    let form = "client=local&tgt=m1&fun=test.arg&arg=1.10&arg=%221.10%22&timeout=&ret=";
+    let reply = api.send("POST", "/", &[key, ("Content-Type", "application/x-www-form-urlencoded")], form);
+    assert_eq!(reply.json()["return"][0]["m1"]["args"], json!([1.1, "1.10"]), "{reply:?}");
     let yaml = api.post("/", &[key, ("Accept", "application/x-yaml")], &ping);
     assert_eq!(
         (yaml.header("content-type"), yaml.body.as_str()),

@@ -33,11 +33,14 @@ pub async fn tagged(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let format = Format::wanted(&headers)?;
     let caller = if credentials::are_given(&headers) { Some(api.caller(&headers, from).await?.0) } else { None };
     let (raw, post) = body::read_both(&headers, body).await?;
-    let data = value::map([("body", Value::from(raw)), ("post", post), ("headers", shown(&headers))]);
+    let mut told = shown(&headers);
+    told.insert("Remote-Addr", from.0.to_string());
+    let data = value::map([("body", Value::from(raw)), ("post", post), ("headers", told)]);
     api.link.fire_hook(caller.as_ref(), from.0, &tag, data).await?;
+    // Many senders of hooks accept a type that is none of these, and do not look at the answer.
+    let format = Format::wanted(&headers)?;
     Ok(format.answer(&value::map([("success", true)])))
 }
 

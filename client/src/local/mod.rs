@@ -87,6 +87,15 @@ impl Job {
     }
 }
 
+/// The text for a minion that did not return.
+pub fn no_response(jid: &str) -> String {
+    format!(
+        "Minion did not return. [No response]\nThe minions may not have all finished running and any remaining minions will \
+         return upon completion. To look up the return data for this job later, run the following command:\n\nsalt-run \
+         jobs.lookup_jid {jid}"
+    )
+}
+
 /// The master's reply to a publish request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Published {

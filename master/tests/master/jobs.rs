@@ -200,7 +200,6 @@ async fn returns_outlive_the_master() {
     );
     let after = minion.credentials.clone().unwrap();
     assert!(after.publish_key != before.publish_key && after.session_key != before.session_key);
-    minion.take(*credentials);
 }
 
 #[tokio::test(flavor = "multi_thread")]

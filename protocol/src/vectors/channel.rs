@@ -110,6 +110,7 @@ fn check_pillar_reply(line: &Json) {
         id: minion_id(),
         load: Value::Nil,
         seals: false,
+        run: None,
         nonce: Some(nonce.to_owned()),
         cmd: "_pillar".to_owned(),
         enc_algo: None,

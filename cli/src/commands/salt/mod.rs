@@ -294,15 +294,6 @@ async fn subset(client: &LocalClient, job: &Job, count: usize) -> Result<Job, Cl
     Ok(Job { tgt: value::list(ids), tgt_type: "list".to_owned(), ..job.clone() })
 }
 
-/// The text for a minion that did not return.
-pub(super) fn no_response(jid: &str) -> String {
-    format!(
-        "Minion did not return. [No response]\nThe minions may not have all finished running and any remaining minions will \
-         return upon completion. To look up the return data for this job later, run the following command:\n\nsalt-run \
-         jobs.lookup_jid {jid}"
-    )
-}
-
 /// The row for a minion that did not return.
 fn no_return(id: String, disconnected: bool, jid: &str) -> MinionReturn {
     let text = if disconnected { "Minion did not return. [Not connected]".to_owned() } else { no_response(jid) };

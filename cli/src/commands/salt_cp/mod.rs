@@ -19,7 +19,6 @@ use clap::CommandFactory as _;
 pub use args::SaltCpArgs;
 use sources::{Source, Sources};
 
-use super::salt::no_response;
 use super::target::replace_groups;
 use super::{block_on, candidates as complete, print_hint};
 use crate::print::{Printer, stderr, stdout};
