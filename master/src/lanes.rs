@@ -17,7 +17,14 @@ const MANY_ITEMS_MAX: usize = 32;
 
 /// A place among the requests in work. Dropping it frees the place.
 #[derive(Debug)]
-pub(crate) struct Place(#[expect(dead_code, reason = "it is free when dropped")] Option<OwnedSemaphorePermit>);
+pub(crate) struct Place(Option<OwnedSemaphorePermit>);
+
+impl Place {
+    /// Frees the place while its request waits for others of the same sender.
+    pub(crate) fn give_back(&mut self) {
+        self.0 = None;
+    }
+}
 
 /// A turn for a request of unusual size. A request of usual size has an empty one.
 #[derive(Debug, Default)]

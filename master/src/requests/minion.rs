@@ -13,11 +13,12 @@ use brine_protocol::value::{Value, ValueExt, empty_map, map};
 use brine_zmtp::Reply;
 
 use super::Handlers;
+use super::shares::Entry;
 use crate::fault::Fault;
 use crate::fileserver::{FileRequest, FileServer};
 use crate::key_removal::KeyRemoval;
 use crate::keys::{MinionKey, MinionKeys};
-use crate::lanes::Turn;
+use crate::lanes::{Place, Turn};
 use crate::live_settings::LiveSettings;
 use crate::mine::{Mine, MineRequest};
 use crate::private_ops::is_token;
@@ -113,6 +114,7 @@ pub(super) async fn answer(
     handlers: &Handlers,
     envelope: &AesEnvelope,
     reply: &Reply,
+    place: &mut Place,
     turn: &mut Turn,
 ) -> Result<Vec<u8>, Fault> {
     let refused = |error: RequestRefusal| {
@@ -181,6 +183,24 @@ pub(super) async fn answer(
         reply.authenticated();
         handlers.sessions.note_seals(&request.id, &session, request.seals);
     }
+    let _within = match handlers.shares.enter(&request.id) {
+        Entry::Now(within) => within,
+        Entry::Later(given) => {
+            // Meanwhile it is in nobody's way.
+            turn.give_back();
+            place.give_back();
+            let within = given.await.map_err(|_| Fault::new("the master ends"))?;
+            *place = handlers.lanes.place().await;
+            within
+        }
+        Entry::Full => {
+            let id = &request.id;
+            let said = format!("a request of {id} was refused: it has too many under way");
+            let data = map([("id", Value::from(id.as_str())), ("error", "too many requests under way".into())]);
+            handlers.refusals.tell(Who::Minion(id), &said, format!("brine/refused/busy/{id}"), data);
+            return Ok(clear_reply(&Value::from("Some exception handling minion payload")));
+        }
+    };
     let nonce = nonce.clone();
     let value = match command {
         Some(Command::Resume) => match handlers.auths.auth.resume(&request.id, &key, &session) {
@@ -189,8 +209,8 @@ pub(super) async fn answer(
         },
         Some(Command::Pillar) => return handlers.pillars.answer(request, &key, &session.crypticle, turn).await,
         Some(command) => {
-            if command == Command::MinionRunner {
-                // The handler waits for other minions, not for disk or processor.
+            // These handlers wait for other minions, or for their own turns.
+            if matches!(command, Command::MinionRunner | Command::MineGet | Command::PubRet | Command::Files(_)) {
                 turn.give_back();
             }
             let under_aead = command == Command::Files(FileRequest::Serve)

@@ -13,6 +13,7 @@ mod minion;
 pub(crate) mod node;
 mod pillar;
 mod reply;
+mod shares;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -53,6 +54,7 @@ use clear::Clear;
 pub(crate) use node::OpenHooks;
 pub(crate) use pillar::PillarRequests;
 pub(crate) use reply::NodeReply;
+pub(crate) use shares::Shares;
 
 /// Time limit of a handler. After it the sender gets the answer to a failed request. A minion waits 60 s.
 const DEADLINE: Duration = Duration::from_secs(55);
@@ -95,6 +97,7 @@ pub(crate) struct Handlers {
     pub(crate) refusals: Arc<Refusals>,
     pub(crate) throttle: Arc<Throttle>,
     pub(crate) lanes: Lanes,
+    pub(crate) shares: Arc<Shares>,
     pub(crate) open_hooks: OpenHooks,
     /// Durations of requests, by command.
     pub(crate) timings: Arc<Timings>,
@@ -157,7 +160,7 @@ async fn refuse(error: &EnvelopeError, reply: Reply) {
     let _ = reply.send(clear_reply(&error.reply()).into()).await;
 }
 
-async fn encrypted(handlers: Arc<Handlers>, place: Place, payload: Bytes, reply: Reply) {
+async fn encrypted(handlers: Arc<Handlers>, mut place: Place, payload: Bytes, reply: Reply) {
     let large = payload.len() > SMALL.max_bytes;
     let mut turn = if large { handlers.lanes.large().await } else { Turn::default() };
     let work = async move {
@@ -166,7 +169,9 @@ async fn encrypted(handlers: Arc<Handlers>, place: Place, payload: Bytes, reply:
             let envelope = Envelope::decode(&payload, &msgpack::Limits { max_bytes: usize::MAX, ..SMALL });
             drop(payload);
             match envelope {
-                Ok(Envelope::Aes(envelope)) => minion::answer(&handlers, &envelope, &reply, &mut turn).await.map(Ok),
+                Ok(Envelope::Aes(envelope)) => {
+                    minion::answer(&handlers, &envelope, &reply, &mut place, &mut turn).await.map(Ok)
+                }
                 Ok(Envelope::Clear { .. }) => Err(Fault::new("an envelope was read in two ways")),
                 Err(error) => Ok(Err(error)),
             }

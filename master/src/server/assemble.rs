@@ -347,6 +347,7 @@ impl Shared<'_> {
             refusals: refusals.clone(),
             throttle: throttle.clone(),
             lanes: Lanes::default(),
+            shares: Arc::default(),
             open_hooks: OpenHooks::default(),
             timings,
         }

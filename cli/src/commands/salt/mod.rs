@@ -27,7 +27,7 @@ use super::target::replace_groups;
 use super::{block_on, print_hint};
 use crate::Outcome;
 use crate::print::{Printer, stderr, stdout};
-use brine_client::{ClientError, ClientOpts, Job, JobEvent, LocalClient, MinionReturn, Returns};
+use brine_client::{ClientError, ClientOpts, Job, JobEvent, LocalClient, MinionReturn, Returns, no_response};
 
 /// Runs the command with these arguments, beginning with the program's name.
 ///

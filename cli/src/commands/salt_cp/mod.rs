@@ -23,7 +23,7 @@ use super::target::replace_groups;
 use super::{block_on, candidates as complete, print_hint};
 use crate::print::{Printer, stderr, stdout};
 use crate::{Failure, Outcome};
-use brine_client::{ClientError, Job, JobEvent, LocalClient};
+use brine_client::{ClientError, Job, JobEvent, LocalClient, no_response};
 
 /// Runs the command with these arguments, beginning with the program's name.
 ///
