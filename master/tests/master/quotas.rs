@@ -139,6 +139,37 @@ async fn what_cannot_wait_is_refused_and_gets_through_later() {
     }
 }
 
+/// Requests that take long do not let one minion have the places of all: beyond its share they wait, and beyond that they are refused.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_minion_has_its_share_of_the_requests_in_work() {
+    const AT_ONCE: usize = 600;
+    let master = TestMaster::start("").await;
+    let (minion, other) = (master.minion("web1", 1).await, master.minion("web2", 2).await);
+    for n in 0..2_000 {
+        let folder = master.path(&format!("files/{}", n % 40));
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join(n.to_string()), "").unwrap();
+    }
+    let list = || map([("cmd", "_file_list"), ("saltenv", "base")]);
+    let mut events = master.events().await;
+    let session = minion.session.clone().unwrap();
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..AT_ONCE {
+        let (session, mut requester) = (session.clone(), master.requester());
+        tasks.spawn(async move {
+            let sealed = session.seal_request(list()).unwrap();
+            let reply = requester.request(sealed.payload.into(), 4 * SOON).await.unwrap();
+            session.open_reply(&reply, &sealed.nonce).is_ok()
+        });
+    }
+    events.wait("brine/refused/busy/web1").await;
+    assert_eq!(other.ask(&master, map([("cmd", "_file_envs")])).await, Value::Array(vec!["base".into()]));
+    let answers = tasks.join_all().await;
+    let answered = answers.iter().filter(|answered| **answered).count();
+    assert!((64..AT_ONCE).contains(&answered), "{answered} lists of {AT_ONCE}");
+    assert_eq!(minion.ask(&master, list()).await.list().map(<[Value]>::len), Some(2_000));
+}
+
 /// The size of one file is bounded, and so is that of all files together.
 #[tokio::test(flavor = "multi_thread")]
 async fn files_that_a_minion_pushes_have_a_quota() {
