@@ -6,7 +6,7 @@ use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::http::header::{AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION};
 use axum::response::Response;
-use brine_protocol::value::{self, Value};
+use brine_protocol::value::{self, Value, ValueExt as _};
 
 use crate::address::ClientAddress;
 use crate::answer::Format;

@@ -66,7 +66,8 @@ impl TestMaster {
 
     pub(crate) async fn start_again(&mut self) {
         let config = Config::from_yaml(&self.config(), &self.path("master"), Role::Master).unwrap();
-        self.server = Some(Server::start(MasterOpts::from_config(&config).unwrap()).await.unwrap());
+        // In a box: it is large, and so would be what each test awaits.
+        self.server = Some(Box::pin(Server::start(MasterOpts::from_config(&config).unwrap())).await.unwrap());
     }
 
     pub(crate) async fn stop(&mut self) {
