@@ -243,10 +243,10 @@ mod tests {
             let (raw, value) = read_both(&headers, Body::from(text)).await.unwrap();
             assert_eq!((raw.as_str(), value::to_json(&value)), (text, parsed), "{media}");
         }
-        for (media, text) in [("application/json", "build"), ("text/plain", &*format!("[{}]", "0,".repeat(200_000)))] {
+        for (media, text) in [("application/json", "build"), ("text/plain", &*format!("[{}0]", "0,".repeat(200_000)))] {
             let headers: HeaderMap = [(CONTENT_TYPE, media.parse().unwrap())].into_iter().collect();
             let read = read_both(&headers, Body::from(text.to_owned())).await;
-            assert_eq!(read.unwrap_err().status().as_u16(), 400, "{media}");
+            assert_eq!(read.err().map(|problem| problem.status().as_u16()), Some(400), "{media}");
         }
     }
 

@@ -192,6 +192,7 @@ async fn returns_outlive_the_master() {
     // A minion that knows no runs (§3.10) authenticates again.
     let before = minion.credentials.clone().unwrap();
     minion.connect(master.server().request_endpoint()).await;
+    let mut events = master.events().await;
     assert_eq!(minion.ask(&master, minion.return_load(&jid, false)).await, Value::Nil);
     assert_eq!(
         run(&master, "jobs.lookup_jid", vec![jid.into()], &mut events).await,

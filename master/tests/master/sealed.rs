@@ -194,6 +194,7 @@ async fn requests_of_an_earlier_run_are_not_taken() {
         let mut events = master.events().await;
         // Only the minion can read the answer to a recorded question, and it decides nothing about other requests.
         assert!(minion.session().open_reply(&master.raw(question.payload.clone()).await, &question.nonce).is_ok());
+        events.wait("salt/auth").await;
         for payload in &recorded {
             assert_eq!(decode(&master.raw(payload.clone()).await), refused, "run {run}");
             assert!(events.next().await.tag.starts_with("brine/refused/replay/web"), "nothing comes of it");
