@@ -135,9 +135,19 @@ struct Skipping {
 #[derive(Debug)]
 struct Outgoing {
     bytes: Bytes,
-    control: bool,
+    kind: Kind,
     /// Bytes of the message that count in `held`.
     held: usize,
+}
+
+/// What the bytes of an [`Outgoing`] are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// A message, or the last part of one.
+    Message,
+    /// A part of a message, of which more follows.
+    Part,
+    Command,
 }
 
 impl Connection {
@@ -209,26 +219,37 @@ impl Connection {
 
     /// Queues an encoded message that is shared with other connections. The caller bounds their number.
     pub(crate) fn push_message(&mut self, bytes: Bytes) {
-        self.push(bytes, false, 0);
+        self.push(bytes, Kind::Message, 0);
+    }
+
+    /// Queues an encoded message in two parts: one for this peer alone, which counts until it is written, and one that is
+    /// shared with other connections. The caller bounds their number.
+    pub(crate) fn push_shared(&mut self, own: Bytes, shared: Bytes) -> Result<(), Closed> {
+        let len = own.len();
+        // Empty bytes are not queued, so they could not end the message.
+        let kind = if shared.is_empty() { Kind::Message } else { Kind::Part };
+        self.push(own, kind, len);
+        self.push(shared, Kind::Message, 0);
+        self.hold(len)
     }
 
     /// Queues an encoded message for this peer alone. It counts until it is written; the caller bounds their number.
     pub(crate) fn push_reply(&mut self, bytes: Bytes) -> Result<(), Closed> {
         let len = bytes.len();
-        self.push(bytes, false, len);
+        self.push(bytes, Kind::Message, len);
         self.hold(len)
     }
 
-    fn push(&mut self, bytes: Bytes, control: bool, held: usize) {
+    fn push(&mut self, bytes: Bytes, kind: Kind, held: usize) {
         if !bytes.is_empty() {
             self.backlog.get_or_insert_with(|| (Instant::now(), 0)).1 += bytes.len();
-            self.outgoing.push_back(Outgoing { bytes, control, held });
+            self.outgoing.push_back(Outgoing { bytes, kind, held });
         }
     }
 
     /// Queues a command.
     pub(crate) fn push_command(&mut self, command: &Command) {
-        self.push(encode_command(command), true, 0);
+        self.push(encode_command(command), Kind::Command, 0);
         self.control += 1;
     }
 
@@ -430,10 +451,10 @@ impl Connection {
                 }
                 wrote -= rest;
                 self.written = 0;
-                if first.control {
-                    self.control -= 1;
-                } else {
-                    finished += 1;
+                match first.kind {
+                    Kind::Message => finished += 1,
+                    Kind::Part => {}
+                    Kind::Command => self.control -= 1,
                 }
                 let held = first.held;
                 self.outgoing.pop_front();

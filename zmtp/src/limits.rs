@@ -54,8 +54,9 @@ pub struct SocketLimits {
     pub max_subscriptions: usize,
     /// Bytes of a subscription.
     pub max_subscription_len: usize,
-    /// Bytes of the subscriptions of all peers of a PUB, beyond 1 KiB each; one address (IPv6: one /64) gets an eighth.
-    /// A peer that exceeds this loses its connection.
+    /// Bytes of the subscriptions of all peers of a PUB, and of what waits for one of them alone (of sealed publications
+    /// all but the body), beyond 1 KiB each; one address (IPv6: one /64) gets an eighth. A peer that exceeds this loses
+    /// its connection.
     pub max_subscribed: usize,
     /// Connections of a bound socket, including those in the handshake. Further ones are closed at once.
     pub max_connections: usize,

@@ -22,7 +22,7 @@ use crate::{
     addresses::{Visit, site},
     budget::Budget,
     connection::{Closed, Connection, ConnectionConfig, Event},
-    frame::{DecoderLimits, encode_message},
+    frame::{DecoderLimits, encode_before},
     handshake::SocketType,
     listener::{Counters, ListenerConfig, Peer, bind},
     ring::{Publication, Reader, Ring},
@@ -35,9 +35,13 @@ use crate::{
 const MAX_RING_BYTES: usize = 64 << 20;
 /// Publications taken from the ring at once for one peer; further ones wait in the ring.
 const MAX_BATCH: usize = 64;
-/// Bytes taken from the ring at once for one peer.
+/// No publication is taken for a peer for which this many bytes wait, whether they are shared or its own: bytes that
+/// wait for a slow peer stay in memory when the ring has dropped them.
 const MAX_BATCH_BYTES: usize = 256 << 10;
-/// Bytes of each peer's subscriptions that do not count: a minion's three take 400.
+/// As above, for the bytes of the peer alone. A sealed job takes 190, so these and a minion's subscriptions are within
+/// [`FREE_SUBSCRIBED`], and no other peer can exhaust the budget for it.
+const MAX_BATCH_OWN_BYTES: usize = 512;
+/// Bytes of each peer that do not count: a minion's three subscriptions take 400.
 const FREE_SUBSCRIBED: usize = 1 << 10;
 /// One address gets the budget for subscriptions divided by this.
 const PER_ADDRESS: usize = 8;
@@ -78,7 +82,7 @@ pub struct PubStats {
     pub connections: usize,
     /// Peers with at least one subscription.
     pub subscribers: usize,
-    /// Bytes of their subscriptions beyond 1 KiB a peer.
+    /// Bytes of their subscriptions, and of the parts of messages that wait for one peer alone, beyond 1 KiB a peer.
     pub subscribed: usize,
     /// Messages passed to `send`.
     pub sent: u64,
@@ -116,7 +120,7 @@ struct Core {
     config: PubConfig,
     ring: Arc<Ring>,
     counters: Arc<Counters>,
-    /// The budget for the peers' subscriptions.
+    /// The budget for the peers' subscriptions and their own parts of messages.
     subscribed: Arc<Budget>,
     subscribers: watch::Sender<usize>,
     sent: AtomicU64,
@@ -286,14 +290,13 @@ impl Subscriber<'_> {
     /// Runs until the peer leaves (the error says why), or until the publisher stopped and everything is written.
     async fn run(mut self, mut stop: watch::Receiver<bool>) -> Result<(), Closed> {
         let mut stopping = false;
-        let mut batch = Vec::new();
         self.visit.is_silent();
         if !self.connection.set_share(self.core.subscribed.share(self.visit.address)) {
             return Err(Closed::Budget);
         }
         loop {
             if !self.connection.has_messages() {
-                self.queue(&mut batch);
+                self.queue()?;
             }
             let idle = !self.connection.has_messages();
             if idle && self.reader.as_ref().is_some_and(|reader| !reader.is_at_end()) {
@@ -314,30 +317,43 @@ impl Subscriber<'_> {
     }
 
     /// Moves the next publications from the ring to the connection.
-    fn queue(&mut self, batch: &mut Vec<Publication>) {
-        let Some(reader) = &mut self.reader else { return };
-        let lost = reader.read(batch, MAX_BATCH, MAX_BATCH_BYTES);
-        if lost > 0 {
-            let pass = self.core.complaints.lock().unwrap_or_else(PoisonError::into_inner).pass();
-            if pass.is_some() {
-                warn!("{} is too slow and has lost {lost} publications", self.name);
+    fn queue(&mut self) -> Result<(), Closed> {
+        let (mut all, mut own) = (0, 0);
+        for _ in 0..MAX_BATCH {
+            let Some(reader) = &mut self.reader else { break };
+            let (lost, publication) = reader.read();
+            if lost > 0 {
+                self.complain(lost);
             }
-        }
-        for publication in batch.drain(..) {
             match publication {
-                Publication::One { topic, wire } if self.subscriptions.matches(&topic) => {
-                    self.connection.push_message(wire);
+                None => break,
+                Some(Publication::One { topic, wire }) => {
+                    if self.subscriptions.matches(&topic) {
+                        all += wire.len();
+                        self.connection.push_message(wire);
+                    }
                 }
-                Publication::One { .. } => {}
-                Publication::Each { heads, body, .. } => {
+                Some(Publication::Each { heads, body, .. }) => {
                     for (topic, head) in self.subscriptions.exact(&heads) {
-                        self.connection.push_message(encode_message(&[topic.clone(), head.clone(), body.clone()]));
+                        let before = encode_before(&[topic, head], body.len());
+                        own += before.len();
+                        all += before.len() + body.len();
+                        self.connection.push_shared(before, body.clone())?;
                     }
                 }
             }
+            if all >= MAX_BATCH_BYTES || own >= MAX_BATCH_OWN_BYTES {
+                break;
+            }
         }
-        // Ten thousand idle peers should keep no batches.
-        *batch = Vec::new();
+        Ok(())
+    }
+
+    fn complain(&self, lost: u64) {
+        let pass = self.core.complaints.lock().unwrap_or_else(PoisonError::into_inner).pass();
+        if pass.is_some() {
+            warn!("{} is too slow and has lost {lost} publications", self.name);
+        }
     }
 
     fn handle(&mut self, event: Event) -> Result<(), Closed> {

@@ -168,25 +168,20 @@ impl Inner {
 }
 
 impl Reader {
-    /// Appends the publications that this reader has not read: up to `max_len`, or up to the first that exceeds
-    /// `max_bytes`. Returns the number that the reader has lost since the last call.
-    pub(crate) fn read(&mut self, batch: &mut Vec<Publication>, max_len: usize, max_bytes: usize) -> u64 {
+    /// Takes the next publication, if there is one. Returns with it the number of publications that the reader has lost
+    /// since the last call.
+    pub(crate) fn read(&mut self) -> (u64, Option<Publication>) {
         let mut inner = self.ring.lock();
         let lost = inner.first.saturating_sub(self.next);
         self.next = self.next.max(inner.first);
-        let start = usize::try_from(self.next - inner.first).unwrap_or(usize::MAX);
-        let mut bytes = 0;
-        for index in start..inner.slots.len().min(start.saturating_add(max_len)) {
-            let publication = inner.take(index);
-            self.next += 1;
-            bytes += publication.len();
-            batch.push(publication);
-            if bytes >= max_bytes {
-                break;
-            }
+        let index = usize::try_from(self.next - inner.first).unwrap_or(usize::MAX);
+        if index >= inner.slots.len() {
+            return (lost, None);
         }
+        let publication = inner.take(index);
+        self.next += 1;
         inner.drop_taken();
-        lost
+        (lost, Some(publication))
     }
 
     /// Waits for publications. Cancel-safe.
@@ -223,13 +218,16 @@ mod tests {
     }
 
     fn read(reader: &mut Reader) -> (u64, Vec<u8>) {
-        let mut batch = Vec::new();
-        let lost = reader.read(&mut batch, 100, usize::MAX);
-        let first = |publication: &Publication| match publication {
-            Publication::One { wire, .. } => wire[0],
-            Publication::Each { body, .. } => body[0],
-        };
-        (lost, batch.iter().map(first).collect())
+        let (mut lost, mut numbers) = (0, Vec::new());
+        loop {
+            let (more, publication) = reader.read();
+            lost += more;
+            numbers.push(match publication {
+                None => return (lost, numbers),
+                Some(Publication::One { wire, .. }) => wire[0],
+                Some(Publication::Each { body, .. }) => body[0],
+            });
+        }
     }
 
     /// The publications and bytes in the ring.
@@ -304,21 +302,6 @@ mod tests {
         assert_eq!(read(&mut reader), (2, vec![3, 4]));
         ring.push(publication(5, 1000));
         assert_eq!(read(&mut reader), (0, vec![5]));
-    }
-
-    #[test]
-    fn a_batch_is_bounded() {
-        let ring = Ring::new(10, usize::MAX);
-        let mut reader = ring.reader();
-        for number in 1..=5 {
-            ring.push(publication(number, 100));
-        }
-        let mut batch = Vec::new();
-        assert_eq!(reader.read(&mut batch, 2, usize::MAX), 0);
-        assert_eq!(batch.len(), 2);
-        assert_eq!(reader.read(&mut batch, 10, 150), 0);
-        assert_eq!(batch.len(), 4);
-        assert!(!reader.is_at_end());
     }
 
     #[tokio::test]

@@ -3,7 +3,10 @@
 
 mod common;
 
-use std::time::Duration;
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
 
 use brine_zmtp::{
     Heartbeat, PubConfig, Publisher, Router, RouterConfig, SocketLimits,
@@ -500,6 +503,101 @@ async fn a_subscriber_that_takes_nothing_is_dropped_in_the_end() {
     })
     .await;
     assert_eq!(publisher.stats().violations, 1);
+}
+
+/// A peer that has subscribed to 16 topics, which anybody can, and the heads of a message for each.
+async fn greedy(publisher: &Publisher) -> (Raw, HashMap<Bytes, Bytes>) {
+    let heads: HashMap<Bytes, Bytes> =
+        (0..16).map(|topic| (Bytes::from(format!("{topic:040}")), Bytes::from(vec![1; 137]))).collect();
+    let mut peer = Raw::peer(publisher.endpoint(), "SUB", 1).await;
+    for topic in heads.keys() {
+        peer.command(Command::Subscribe(topic.clone())).await;
+    }
+    peer.ping().await;
+    (peer, heads)
+}
+
+/// What waits for peers is the sender's own body, once for all of them and for all of their topics.
+#[tokio::test]
+async fn a_body_for_many_topics_is_not_copied_for_peers_that_do_not_read() {
+    const PEERS: usize = 4;
+    let publisher = publisher(SocketLimits::default()).await;
+    let mut peers = Vec::new();
+    for _ in 0..PEERS {
+        peers.push(greedy(&publisher).await);
+    }
+    let subscribed = publisher.stats().subscribed;
+    let heads = peers[0].1.clone();
+    let body = Bytes::from(vec![7; 2 << 20]);
+    publisher.send_each(heads.clone(), body.clone());
+    // Their own parts of the messages count; the ring has given the publication to all of them then.
+    until(|| publisher.stats().subscribed > subscribed + PEERS * 137).await;
+    tokio::time::sleep(A_WHILE).await;
+    assert!(!body.is_unique(), "copies of the body wait");
+    for (peer, _) in &mut peers {
+        let mut seen = HashSet::new();
+        for _ in 0..heads.len() {
+            let message = peer.message().await;
+            assert_eq!((&heads[&message[0]], &body), (&message[1], &message[2]));
+            seen.insert(message[0].clone());
+        }
+        assert_eq!(seen.len(), heads.len());
+    }
+    until(|| body.is_unique() && publisher.stats().subscribed == subscribed).await;
+    assert_eq!(publisher.stats().delivered, (PEERS * heads.len()) as u64);
+    // A body without bytes ends its message too.
+    publisher.send_each(heads.clone(), Bytes::new());
+    for _ in 0..heads.len() {
+        assert_eq!(peers[0].0.message().await[2], "");
+    }
+}
+
+/// A slow peer keeps only what was queued for it alive after the ring has dropped it: one batch, counted with each of
+/// its topics.
+#[tokio::test]
+async fn a_peer_that_does_not_read_keeps_no_more_than_one_batch_alive() {
+    let publisher = publisher(SocketLimits::default()).await;
+    let (_peer, heads) = greedy(&publisher).await;
+    let bodies: Vec<Bytes> = (0..60).map(|_| Bytes::from(vec![7; 100 << 10])).collect();
+    for body in &bodies {
+        publisher.send_each(heads.clone(), body.clone());
+    }
+    let mut delivered = u64::MAX;
+    while delivered != publisher.stats().delivered {
+        delivered = publisher.stats().delivered;
+        tokio::time::sleep(A_WHILE).await;
+    }
+    // One that fills the ring alone: the others leave it.
+    publisher.send(vec![Bytes::from(vec![0; 64 << 20])]);
+    let alive = bodies.iter().filter(|body| !body.is_unique()).count();
+    assert_eq!(alive, 1, "{:?}", publisher.stats());
+}
+
+/// The parts of messages that wait for one peer alone are bounded together, and peers with a minion's topics are not
+/// affected.
+#[tokio::test]
+async fn what_waits_for_one_peer_alone_shares_the_budget_for_subscriptions() {
+    const PEERS: usize = 40;
+    let limits = SocketLimits { max_subscribed: 128 << 10, ..SocketLimits::default() };
+    let publisher = publisher(limits.clone()).await;
+    let mut strangers = Vec::new();
+    for _ in 0..PEERS {
+        strangers.push(greedy(&publisher).await);
+    }
+    let mut minion = Raw::peer(publisher.endpoint(), "SUB", 1).await;
+    let heads = strangers[0].1.clone();
+    let topic = heads.keys().next().unwrap();
+    for topic in [topic.clone(), Bytes::from("broadcast")] {
+        minion.command(Command::Subscribe(topic)).await;
+    }
+    minion.ping().await;
+    publisher.send_each(heads.clone(), Bytes::from(vec![7; 1 << 20]));
+    until(|| publisher.stats().connections < PEERS).await;
+    assert!(publisher.stats().subscribed <= limits.max_subscribed);
+    for _ in 0..3 {
+        assert_eq!(minion.message().await[0], topic);
+        publisher.send_each(heads.clone(), Bytes::from(vec![7; 1 << 20]));
+    }
 }
 
 #[tokio::test]

@@ -17,6 +17,18 @@ pub fn encode_message(frames: &[Bytes]) -> Bytes {
     bytes.freeze()
 }
 
+/// Encodes a message up to the bytes of its last frame, which has `last` bytes and follows as it is: a large frame that many
+/// messages share is not copied into each.
+pub(crate) fn encode_before(frames: &[&Bytes], last: usize) -> Bytes {
+    let len = frames.iter().map(|frame| frame.len() + MAX_HEADER_LEN).sum::<usize>();
+    let mut bytes = BytesMut::with_capacity(len + MAX_HEADER_LEN);
+    for frame in frames {
+        put_frame(&mut bytes, FLAG_MORE, frame);
+    }
+    put_header(&mut bytes, 0, last);
+    bytes.freeze()
+}
+
 /// Encodes one command; the result is empty for [`Command::Unknown`].
 pub fn encode_command(command: &Command) -> Bytes {
     let mut bytes = BytesMut::new();
@@ -27,14 +39,18 @@ pub fn encode_command(command: &Command) -> Bytes {
 }
 
 fn put_frame(bytes: &mut BytesMut, flags: u8, body: &[u8]) {
-    match u8::try_from(body.len()) {
+    put_header(bytes, flags, body.len());
+    bytes.put_slice(body);
+}
+
+fn put_header(bytes: &mut BytesMut, flags: u8, len: usize) {
+    match u8::try_from(len) {
         Ok(len) => bytes.put_slice(&[flags, len]),
         Err(_) => {
             bytes.put_u8(flags | FLAG_LONG);
-            bytes.put_u64(body.len() as u64);
+            bytes.put_u64(len as u64);
         }
     }
-    bytes.put_slice(body);
 }
 
 #[cfg(test)]
@@ -49,6 +65,11 @@ mod tests {
         assert_eq!(&encode_message(&[Bytes::new(), Bytes::from("x")])[..], b"\x01\0\0\x01x");
         let long = encode_message(&[Bytes::from(vec![0; 256])]);
         assert_eq!(&long[..9], b"\x02\0\0\0\0\0\0\x01\0");
+        for len in [0, 1, 255, 256] {
+            let (topic, last) = (Bytes::from("topic"), Bytes::from(vec![7; len]));
+            let whole = encode_message(&[topic.clone(), last.clone()]);
+            assert_eq!([encode_before(&[&topic], len), last].concat(), whole);
+        }
         assert!(encode_message(&[]).is_empty() && encode_command(&Command::Unknown).is_empty());
     }
 }

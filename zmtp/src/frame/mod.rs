@@ -9,6 +9,7 @@ mod encode;
 
 pub use codec::{Decoded, Decoder, DecoderLimits};
 pub use command::{Command, MAX_PING_CONTEXT_LEN, ReadyProperties};
+pub(crate) use encode::encode_before;
 pub use encode::{encode_command, encode_message};
 
 /// The next frame follows in the same message.
