@@ -17,15 +17,24 @@ pub(crate) struct Budget {
     /// Bytes of each connection that do not count, so that messages of ordinary size always pass, however much other
     /// connections hold.
     free: usize,
-    /// The bytes that the connections of one address may take, and those that they have taken.
-    max_per_address: usize,
-    by_address: Mutex<HashMap<IpAddr, usize>>,
+    /// The bytes that the connections of one owner may take, and those that they have taken.
+    max_per_owner: usize,
+    by_owner: Mutex<HashMap<Owner, usize>>,
+}
+
+/// Whose bytes a connection takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Owner {
+    /// A peer that has not proved who it is.
+    Address(IpAddr),
+    /// The key of a proved identity, wherever it connects from.
+    Identity(u64),
 }
 
 impl Budget {
-    /// A budget of `max` bytes beyond the first `free` of each connection. One address gets at most `max_per_address`.
-    pub(crate) fn new(max: usize, free: usize, max_per_address: usize) -> Arc<Budget> {
-        Arc::new(Budget { used: AtomicUsize::new(0), max, free, max_per_address, by_address: Mutex::default() })
+    /// A budget of `max` bytes beyond the first `free` of each connection. One owner gets at most `max_per_owner`.
+    pub(crate) fn new(max: usize, free: usize, max_per_owner: usize) -> Arc<Budget> {
+        Arc::new(Budget { used: AtomicUsize::new(0), max, free, max_per_owner, by_owner: Mutex::default() })
     }
 
     /// The bytes that all connections have taken.
@@ -33,40 +42,40 @@ impl Budget {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Makes the empty share of one connection; it counts for the address if there is one.
-    pub(crate) fn share(self: &Arc<Budget>, address: Option<IpAddr>) -> Share {
-        Share { budget: Arc::clone(self), address, charged: 0 }
+    /// Makes the empty share of one connection; it counts for the owner if there is one.
+    pub(crate) fn share(self: &Arc<Budget>, owner: Option<Owner>) -> Share {
+        Share { budget: Arc::clone(self), owner, charged: 0 }
     }
 
-    fn by_address(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
-        self.by_address.lock().unwrap_or_else(PoisonError::into_inner)
+    fn by_owner(&self) -> MutexGuard<'_, HashMap<Owner, usize>> {
+        self.by_owner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take(&self, address: Option<IpAddr>, more: usize) -> bool {
-        if let Some(address) = address {
-            let mut all = self.by_address();
-            let has = all.get(&address).copied().unwrap_or(0);
-            if has.saturating_add(more) > self.max_per_address {
+    fn take(&self, owner: Option<Owner>, more: usize) -> bool {
+        if let Some(owner) = owner {
+            let mut all = self.by_owner();
+            let has = all.get(&owner).copied().unwrap_or(0);
+            if has.saturating_add(more) > self.max_per_owner {
                 return false;
             }
-            all.insert(address, has + more);
+            all.insert(owner, has + more);
         }
         let before = self.used.fetch_add(more, Ordering::Relaxed);
         if before.saturating_add(more) > self.max {
-            self.give_back(address, more);
+            self.give_back(owner, more);
             return false;
         }
         true
     }
 
-    fn give_back(&self, address: Option<IpAddr>, less: usize) {
+    fn give_back(&self, owner: Option<Owner>, less: usize) {
         self.used.fetch_sub(less, Ordering::Relaxed);
-        let Some(address) = address else { return };
-        let mut all = self.by_address();
-        if let Some(has) = all.get_mut(&address) {
+        let Some(owner) = owner else { return };
+        let mut all = self.by_owner();
+        if let Some(has) = all.get_mut(&owner) {
             *has = has.saturating_sub(less);
             if *has == 0 {
-                all.remove(&address);
+                all.remove(&owner);
             }
         }
     }
@@ -76,7 +85,7 @@ impl Budget {
 #[derive(Debug)]
 pub(crate) struct Share {
     budget: Arc<Budget>,
-    address: Option<IpAddr>,
+    owner: Option<Owner>,
     charged: usize,
 }
 
@@ -86,11 +95,11 @@ impl Share {
     pub(crate) fn cover(&mut self, held: usize) -> bool {
         let wanted = held.saturating_sub(self.budget.free);
         if wanted > self.charged {
-            if !self.budget.take(self.address, wanted - self.charged) {
+            if !self.budget.take(self.owner, wanted - self.charged) {
                 return false;
             }
         } else if wanted < self.charged {
-            self.budget.give_back(self.address, self.charged - wanted);
+            self.budget.give_back(self.owner, self.charged - wanted);
         }
         self.charged = wanted;
         true
@@ -100,7 +109,7 @@ impl Share {
 impl Drop for Share {
     fn drop(&mut self) {
         if self.charged > 0 {
-            self.budget.give_back(self.address, self.charged);
+            self.budget.give_back(self.owner, self.charged);
         }
     }
 }
@@ -124,9 +133,9 @@ mod tests {
     }
 
     #[test]
-    fn one_address_does_not_take_all_of_it() {
+    fn one_owner_does_not_take_all_of_it() {
         let budget = Budget::new(100, FREE, 40);
-        let address = |last: u8| Some(IpAddr::from([192, 0, 2, last]));
+        let address = |last: u8| Some(Owner::Address(IpAddr::from([192, 0, 2, last])));
         let (mut one, mut two) = (budget.share(address(1)), budget.share(address(1)));
         assert!(one.cover(FREE + 30) && !two.cover(FREE + 11) && two.cover(FREE + 10));
         let mut other = budget.share(address(2));
@@ -137,6 +146,6 @@ mod tests {
         drop(one);
         assert!(two.cover(FREE + 40));
         drop((two, other, local));
-        assert!(budget.used() == 0 && budget.by_address().is_empty());
+        assert!(budget.used() == 0 && budget.by_owner().is_empty());
     }
 }

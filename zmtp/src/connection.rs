@@ -3,13 +3,20 @@
 //! A connection is driven by calling [`Connection::next`] in a loop. It reads, writes, answers PINGs and watches the
 //! clock, and waits only for readiness and a timer, so its future may be dropped at any await.
 
-use std::{collections::VecDeque, io, pin::Pin, time::Duration};
+use std::{
+    collections::VecDeque,
+    io,
+    pin::Pin,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
 
 use bytes::{Buf, Bytes, BytesMut};
 use tokio::{
     io::Interest,
     time::{Instant, Sleep, sleep_until},
 };
+use tracing::{debug, warn};
 
 use crate::{
     Frames, Heartbeat,
@@ -18,6 +25,7 @@ use crate::{
     handshake::Established,
     heartbeat::{Due, Liveness},
     stream::Stream,
+    throttle::Throttle,
 };
 
 /// Bytes of one read. The buffer is freed after decoding, so that an idle peer takes none.
@@ -49,7 +57,7 @@ pub(crate) enum Closed {
     Slow(usize),
     #[error("others of its address, or that had no place, came after it, and it had shown nothing")]
     GaveWay,
-    #[error("all peers together hold too much; this one wanted more")]
+    #[error("all peers, or all of its address or identity, hold too much together; this one wanted more")]
     Budget,
     #[error("the peer has more than {0} subscriptions")]
     Subscriptions(usize),
@@ -63,6 +71,18 @@ impl Closed {
     /// Whether the peer violated the protocol or a limit.
     pub(crate) fn is_violation(&self) -> bool {
         !matches!(self, Closed::Eof | Closed::Io(_) | Closed::Refused(_) | Closed::GaveWay)
+    }
+
+    /// Logs the end of the connection of the peer with this name. An operator has to see when peers hold too much: honest
+    /// ones may be affected too.
+    pub(crate) fn log(&self, name: &str, refusals: &Mutex<Throttle>) {
+        if matches!(self, Closed::Budget)
+            && let Some(more) = refusals.lock().unwrap_or_else(PoisonError::into_inner).pass()
+        {
+            warn!("{name} was disconnected: {self} (and {more} more)");
+        } else {
+            debug!("{name} left: {self}");
+        }
     }
 }
 

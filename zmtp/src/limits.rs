@@ -79,7 +79,8 @@ pub struct SocketLimits {
     /// in replies that the peer has not accepted. One address (IPv6: one /64) gets a quarter. A peer that exceeds this
     /// loses its connection.
     pub max_buffered_unauthenticated: usize,
-    /// As above, for authenticated connections of any address.
+    /// As above, for authenticated connections of any address. One identity gets an eighth, or twice
+    /// [`max_message`](SocketLimits::max_message) if that is more.
     pub max_buffered: usize,
     /// The longest time that a peer may accept no byte.
     pub write_stall: Duration,

@@ -15,12 +15,12 @@ use tokio::{
     sync::watch,
     time::{Instant, timeout_at},
 };
-use tracing::{debug, warn};
+use tracing::warn;
 
 use crate::{
     BindError, Endpoint, Frames, Heartbeat, Keepalive, SocketLimits,
     addresses::{Visit, site},
-    budget::Budget,
+    budget::{Budget, Owner},
     connection::{Closed, Connection, ConnectionConfig, Event},
     frame::{DecoderLimits, encode_before},
     handshake::SocketType,
@@ -127,6 +127,7 @@ struct Core {
     delivered: AtomicU64,
     dropped: AtomicU64,
     complaints: Mutex<Throttle>,
+    refusals: Mutex<Throttle>,
 }
 
 impl Publisher {
@@ -166,6 +167,7 @@ impl Publisher {
             delivered: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
             complaints: Mutex::default(),
+            refusals: Mutex::default(),
         });
         let (stop, stopped) = watch::channel(false);
         let serve = {
@@ -272,7 +274,7 @@ async fn serve(core: Arc<Core>, peer: Peer, stop: watch::Receiver<bool>) {
     if closed.is_violation() {
         core.counters.violations.fetch_add(1, Ordering::Relaxed);
     }
-    debug!("{name} left: {closed}");
+    closed.log(&name, &core.refusals);
 }
 
 /// One peer.
@@ -291,7 +293,7 @@ impl Subscriber<'_> {
     async fn run(mut self, mut stop: watch::Receiver<bool>) -> Result<(), Closed> {
         let mut stopping = false;
         self.visit.is_silent();
-        if !self.connection.set_share(self.core.subscribed.share(self.visit.address)) {
+        if !self.connection.set_share(self.core.subscribed.share(self.visit.address.map(Owner::Address))) {
             return Err(Closed::Budget);
         }
         loop {

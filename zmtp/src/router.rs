@@ -7,8 +7,8 @@ use std::{
     collections::VecDeque,
     net::{IpAddr, SocketAddr},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -18,12 +18,12 @@ use tokio::{
     sync::{Notify, mpsc, watch},
     time::{Instant, timeout_at},
 };
-use tracing::{debug, warn};
+use tracing::warn;
 
 use crate::{
     BindError, Endpoint, Frames, Heartbeat, Keepalive, SocketLimits,
     addresses::{Visit, site},
-    budget::Budget,
+    budget::{Budget, Owner},
     connection::{Closed, Connection, ConnectionConfig, Event},
     frame::{DecoderLimits, encode_message},
     handshake::SocketType,
@@ -39,6 +39,8 @@ const MAX_COMMAND_LEN: usize = 4096;
 const FREE_BUFFERED: usize = 16 << 10;
 /// One address gets the budget for unauthenticated connections divided by this.
 const PER_ADDRESS: usize = 4;
+/// One identity gets the budget for authenticated connections divided by this, so that some of them can be hostile.
+const PER_IDENTITY: usize = 8;
 
 /// Settings of a [`Router`].
 #[derive(Debug, Clone)]
@@ -111,6 +113,7 @@ struct Core {
     replies: AtomicU64,
     malformed: AtomicU64,
     complaints: Mutex<Throttle>,
+    refusals: Mutex<Throttle>,
 }
 
 /// One request.
@@ -144,7 +147,8 @@ pub struct Reply {
 #[derive(Debug)]
 struct ConnectedPeer {
     info: PeerInfo,
-    authenticated: AtomicBool,
+    /// The key of the identity that the peer has proved.
+    identity: OnceLock<u64>,
     answers: Mutex<Answers>,
     answered: Notify,
 }
@@ -248,13 +252,19 @@ impl Router {
                 (config.limits.max_buffered_unauthenticated / PER_ADDRESS)
                     .max(config.limits.max_message_unauthenticated),
             ),
-            authenticated: Budget::new(config.limits.max_buffered, FREE_BUFFERED, usize::MAX),
+            authenticated: Budget::new(
+                config.limits.max_buffered,
+                FREE_BUFFERED,
+                // One message may be arriving while the reply to another is written.
+                (config.limits.max_buffered / PER_IDENTITY).max(config.limits.max_message.saturating_mul(2)),
+            ),
             config,
             counters: Arc::default(),
             requests: AtomicU64::new(0),
             replies: AtomicU64::new(0),
             malformed: AtomicU64::new(0),
             complaints: Mutex::default(),
+            refusals: Mutex::default(),
         });
         let (stop, stopped) = watch::channel(false);
         let serve = {
@@ -316,9 +326,12 @@ impl Reply {
     }
 
     /// Marks the peer as authenticated: raises the connection's limit on messages to [`SocketLimits::max_message`], beginning
-    /// with the next message.
-    pub fn authenticated(&self) {
-        self.peer.authenticated.store(true, Ordering::Release);
+    /// with the next message. All connections with the same `key` share one bound on what they hold
+    /// ([`SocketLimits::max_buffered`]), so the caller makes the key of the proved identity, in a way that no peer can
+    /// foresee: with a hash that has a secret. The first key of a connection stays.
+    pub fn authenticated(&self, key: u64) {
+        // A further request of the peer proves what is known.
+        let _ = self.peer.identity.set(key);
     }
 
     /// Sends the reply by queueing it in the connection, which has room for it.
@@ -367,7 +380,7 @@ async fn serve(core: Arc<Core>, peer: Peer, queue: mpsc::Sender<Incoming>, stop:
         connection,
         peer: Arc::new(ConnectedPeer {
             info,
-            authenticated: AtomicBool::new(false),
+            identity: OnceLock::new(),
             answers: Mutex::default(),
             answered: Notify::new(),
         }),
@@ -382,7 +395,7 @@ async fn serve(core: Arc<Core>, peer: Peer, queue: mpsc::Sender<Incoming>, stop:
     if closed.is_violation() {
         core.counters.violations.fetch_add(1, Ordering::Relaxed);
     }
-    debug!("{name} left: {closed}");
+    closed.log(&name, &core.refusals);
 }
 
 impl Drop for Requests<'_> {
@@ -413,7 +426,7 @@ impl Requests<'_> {
         let max_pipeline = self.core.config.limits.max_pipeline.max(1);
         let mut stopping = *stop.borrow();
         let peer = Arc::clone(&self.peer);
-        if !self.connection.set_share(self.core.unauthenticated.share(self.visit.address)) {
+        if !self.connection.set_share(self.core.unauthenticated.share(self.visit.address.map(Owner::Address))) {
             return Err(Closed::Budget);
         }
         loop {
@@ -461,10 +474,12 @@ impl Requests<'_> {
     }
 
     fn raise_limits(&mut self) -> Result<(), Closed> {
-        if !self.raised && self.peer.authenticated.load(Ordering::Acquire) {
+        if !self.raised
+            && let Some(&key) = self.peer.identity.get()
+        {
             self.raised = true;
             self.connection.set_max_message(self.core.config.limits.max_message);
-            if !self.connection.set_share(self.core.authenticated.share(None)) {
+            if !self.connection.set_share(self.core.authenticated.share(Some(Owner::Identity(key)))) {
                 return Err(Closed::Budget);
             }
         }

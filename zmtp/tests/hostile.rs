@@ -205,7 +205,7 @@ async fn the_limit_rises_when_the_peer_is_known() {
     let mut known = Raw::peer(router.endpoint(), "REQ", 1).await;
     known.send(&encode_message(&[Bytes::new(), Bytes::from(vec![1; 1000])])).await;
     let incoming = request(&mut router).await;
-    incoming.reply.authenticated();
+    incoming.reply.authenticated(1);
     incoming.reply.send(Bytes::new()).await.unwrap();
     known.message().await;
     known.send(&encode_message(&[Bytes::new(), Bytes::from(vec![1; 5000])])).await;
@@ -250,6 +250,47 @@ async fn strangers_hold_a_bounded_amount_together() {
     let mut four = Raw::peer(router.endpoint(), "REQ", 1).await;
     four.send(&encode_message(&[Bytes::new(), Bytes::from(vec![0; MESSAGE as usize])])).await;
     request(&mut router).await.reply.send(Bytes::new()).await.unwrap();
+}
+
+/// However many connections one identity has, it does not take what others need.
+#[tokio::test]
+async fn one_identity_holds_a_bounded_amount() {
+    const MESSAGE: u64 = 100 << 10;
+    let limits = SocketLimits {
+        max_message: MESSAGE as usize,
+        max_buffered: 500 << 10,
+        max_message_unauthenticated: 10,
+        ..SocketLimits::default()
+    };
+    let mut router = router(limits).await;
+    let almost = [b"\x01\0", &long_frame(0, MESSAGE)[..], &vec![0; MESSAGE as usize - 1]].concat();
+    let mut hostile = Vec::new();
+    for _ in 0..5 {
+        let mut peer = known(&mut router, 1).await;
+        // The connection may be closed before everything is sent.
+        let _ = tokio::io::AsyncWriteExt::write_all(&mut peer.stream, &almost).await;
+        hostile.push(peer);
+    }
+    // Twice the longest message; without that bound, all five would hold theirs.
+    until(|| router.stats().connections == 2).await;
+    assert!(router.stats().buffered <= 2 * MESSAGE as usize);
+    let mut other = known(&mut router, 2).await;
+    other.send(&encode_message(&[Bytes::new(), Bytes::from(vec![2; MESSAGE as usize])])).await;
+    let incoming = request(&mut router).await;
+    assert_eq!(incoming.payload[0], 2);
+    incoming.reply.send(Bytes::new()).await.unwrap();
+    other.message().await;
+}
+
+/// A peer that has proved an identity.
+async fn known(router: &mut Router, key: u64) -> Raw {
+    let mut peer = Raw::peer(router.endpoint(), "REQ", 1).await;
+    peer.send(b"\x01\0\0\x05proof").await;
+    let incoming = request(router).await;
+    incoming.reply.authenticated(key);
+    incoming.reply.send(Bytes::new()).await.unwrap();
+    peer.message().await;
+    peer
 }
 
 #[tokio::test]

@@ -180,7 +180,7 @@ pub(super) async fn answer(
     }
     // A question for the run may be a recording: it proves nothing, and only the minion can read the answer.
     if !earlier {
-        reply.authenticated();
+        reply.authenticated(handlers.peer_keys.minion(&request.id));
         handlers.sessions.note_seals(&request.id, &session, request.seals);
     }
     let _within = match handlers.shares.enter(&request.id) {

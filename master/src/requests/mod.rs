@@ -11,6 +11,7 @@ mod auths;
 mod clear;
 mod minion;
 pub(crate) mod node;
+mod peer_keys;
 mod pillar;
 mod reply;
 mod shares;
@@ -52,6 +53,7 @@ use crate::throttle::Throttle;
 pub(crate) use auths::Auths;
 use clear::Clear;
 pub(crate) use node::OpenHooks;
+pub(crate) use peer_keys::PeerKeys;
 pub(crate) use pillar::PillarRequests;
 pub(crate) use reply::NodeReply;
 pub(crate) use shares::Shares;
@@ -98,6 +100,7 @@ pub(crate) struct Handlers {
     pub(crate) throttle: Arc<Throttle>,
     pub(crate) lanes: Lanes,
     pub(crate) shares: Arc<Shares>,
+    pub(crate) peer_keys: PeerKeys,
     pub(crate) open_hooks: OpenHooks,
     /// Durations of requests, by command.
     pub(crate) timings: Arc<Timings>,

@@ -44,7 +44,7 @@ use crate::publisher::{CurrentKey, PublisherHandle, Signer};
 use crate::queries::Queries;
 use crate::reactor::Reactor;
 use crate::refusals::Refusals;
-use crate::requests::{Auths, Handlers, OpenHooks, PillarRequests};
+use crate::requests::{Auths, Handlers, OpenHooks, PeerKeys, PillarRequests};
 use crate::returns::ReturnIntake;
 use crate::runners::{self, Runners};
 use crate::sandbox_reports::SandboxReports;
@@ -348,6 +348,7 @@ impl Shared<'_> {
             throttle: throttle.clone(),
             lanes: Lanes::default(),
             shares: Arc::default(),
+            peer_keys: PeerKeys::default(),
             open_hooks: OpenHooks::default(),
             timings,
         }

@@ -376,7 +376,7 @@ pub fn offer(key: &PrivateKey) -> SealOffer {
 impl Desk {
     async fn serve(self, mut router: Router) {
         while let Some(incoming) = router.recv().await {
-            incoming.reply.authenticated();
+            incoming.reply.authenticated(0);
             if let Some(reply) = self.answer(&incoming.payload) {
                 let _ = incoming.reply.send(reply.into()).await;
             }
