@@ -63,6 +63,8 @@ impl Connector {
             heartbeat: self.heartbeat,
             write_stall: self.limits.write_stall,
             min_write_rate: self.limits.min_write_rate,
+            read_grace: self.limits.read_grace,
+            min_read_rate: self.limits.min_read_rate,
         };
         Ok(Connection::new(established, config))
     }

@@ -55,6 +55,10 @@ pub(crate) enum Closed {
     Stalled(Duration),
     #[error("the peer takes less than {0} bytes a second of what waits for it")]
     Slow(usize),
+    #[error("its message arrives at less than {0} bytes a second")]
+    Late(usize),
+    #[error("others wanted the memory of its unfinished message, and it had been arriving for the longest time")]
+    Displaced,
     #[error("others of its address, or that had no place, came after it, and it had shown nothing")]
     GaveWay,
     #[error("all peers, or all of its address or identity, hold too much together; this one wanted more")]
@@ -70,13 +74,13 @@ pub(crate) enum Closed {
 impl Closed {
     /// Whether the peer violated the protocol or a limit.
     pub(crate) fn is_violation(&self) -> bool {
-        !matches!(self, Closed::Eof | Closed::Io(_) | Closed::Refused(_) | Closed::GaveWay)
+        !matches!(self, Closed::Eof | Closed::Io(_) | Closed::Refused(_) | Closed::GaveWay | Closed::Displaced)
     }
 
     /// Logs the end of the connection of the peer with this name. An operator has to see when peers hold too much: honest
     /// ones may be affected too.
     pub(crate) fn log(&self, name: &str, refusals: &Mutex<Throttle>) {
-        if matches!(self, Closed::Budget)
+        if matches!(self, Closed::Budget | Closed::Displaced)
             && let Some(more) = refusals.lock().unwrap_or_else(PoisonError::into_inner).pass()
         {
             warn!("{name} was disconnected: {self} (and {more} more)");
@@ -108,6 +112,8 @@ pub(crate) struct ConnectionConfig {
     pub(crate) heartbeat: Heartbeat,
     pub(crate) write_stall: Duration,
     pub(crate) min_write_rate: usize,
+    pub(crate) read_grace: Duration,
+    pub(crate) min_read_rate: usize,
 }
 
 #[derive(Debug)]
@@ -134,9 +140,13 @@ pub(crate) struct Connection {
     min_write_rate: usize,
     /// The time since which messages wait for the peer, and their bytes.
     backlog: Option<(Instant, usize)>,
+    read_grace: Duration,
+    min_read_rate: usize,
+    /// The time since which a message has been arriving, not counting the time in which nothing was read.
+    arriving: Option<Instant>,
     timer: Pin<Box<Sleep>>,
-    /// Whether the last call of `next` was allowed to read.
-    reading: bool,
+    /// The time since which `next` was not allowed to read.
+    paused: Option<Instant>,
     /// The share that this connection's unfinished and unanswered messages count against.
     share: Option<Share>,
     /// Bytes of messages handed out and not yet released, of replies not yet written, and of other data that the socket
@@ -189,8 +199,11 @@ impl Connection {
             stalled: None,
             min_write_rate: config.min_write_rate.max(1),
             backlog: None,
+            read_grace: config.read_grace,
+            min_read_rate: config.min_read_rate.max(1),
+            arriving: None,
             timer: Box::pin(sleep_until(now)),
-            reading: true,
+            paused: None,
             share: None,
             held: 0,
         }
@@ -234,7 +247,7 @@ impl Connection {
 
     fn cover(&mut self) -> bool {
         let held = self.held + self.decoder.buffered();
-        self.share.as_mut().is_none_or(|share| share.cover(held))
+        self.share.as_mut().is_none_or(|share| share.cover(held, self.arriving))
     }
 
     /// Queues an encoded message that is shared with other connections. The caller bounds their number.
@@ -280,10 +293,7 @@ impl Connection {
 
     /// Waits for the next event. Without `read`, nothing is read, and the peer's liveness is not checked. Cancel-safe.
     pub(crate) async fn next(&mut self, read: bool) -> Result<Event, Closed> {
-        if read && !self.reading {
-            self.liveness.seen(Instant::now());
-        }
-        self.reading = read;
+        self.pause(!read);
         loop {
             if read && let Some(event) = self.decode()? {
                 return Ok(event);
@@ -309,7 +319,13 @@ impl Connection {
             {
                 self.timer.as_mut().reset(deadline);
             }
-            let stream = &self.stream;
+            let (stream, share) = (&self.stream, &self.share);
+            let gives_way = async {
+                match share {
+                    Some(share) => share.gives_way().await,
+                    None => std::future::pending().await,
+                }
+            };
             let ready = async {
                 match interest {
                     Some(interest) => stream.ready(interest).await,
@@ -322,6 +338,7 @@ impl Connection {
                         self.fill()?;
                     }
                 }
+                () = gives_way => return Err(Closed::Displaced),
                 () = &mut self.timer, if deadline.is_some() => self.on_timer(read)?,
             }
             // A peer that sends without pause must not delay the others.
@@ -332,7 +349,7 @@ impl Connection {
     fn deadline(&self, read: bool) -> Option<Instant> {
         let stall = self.stalled.map(|since| since + self.write_stall);
         let silence = if read { self.liveness.deadline() } else { None };
-        stall.into_iter().chain(self.too_slow_at()).chain(silence).min()
+        stall.into_iter().chain(self.too_slow_at()).chain(self.too_late_at()).chain(silence).min()
     }
 
     /// The time by which the peer must have accepted everything that waits for it.
@@ -342,6 +359,27 @@ impl Connection {
         Some(since + self.write_stall + Duration::from_secs_f64(bytes as f64 / self.min_write_rate as f64))
     }
 
+    /// The time by which the message that is arriving must be complete; none while nothing is read.
+    fn too_late_at(&self) -> Option<Instant> {
+        let since = self.arriving.filter(|_| self.paused.is_none())?;
+        let bytes = match self.skipping {
+            Some(Skipping { left, length, .. }) => length.saturating_sub(left) as f64,
+            None => self.decoder.buffered() as f64,
+        };
+        Some(since + self.read_grace + Duration::from_secs_f64(bytes / self.min_read_rate as f64))
+    }
+
+    /// Stops or starts the clocks for what comes from the peer.
+    fn pause(&mut self, pause: bool) {
+        if pause {
+            self.paused.get_or_insert_with(Instant::now);
+        } else if let Some(paused) = self.paused.take() {
+            let now = Instant::now();
+            self.liveness.seen(now);
+            self.arriving = self.arriving.map(|since| since + (now - paused));
+        }
+    }
+
     fn on_timer(&mut self, read: bool) -> Result<(), Closed> {
         let now = Instant::now();
         if self.stalled.is_some_and(|since| now >= since + self.write_stall) {
@@ -349,6 +387,9 @@ impl Connection {
         }
         if self.too_slow_at().is_some_and(|at| now >= at) {
             return Err(Closed::Slow(self.min_write_rate));
+        }
+        if self.too_late_at().is_some_and(|at| now >= at) {
+            return Err(Closed::Late(self.min_read_rate));
         }
         if read {
             match self.liveness.due(now) {
@@ -382,12 +423,14 @@ impl Connection {
     fn decode(&mut self) -> Result<Option<Event>, Closed> {
         while !self.input.is_empty() && self.control < MAX_CONTROL {
             if let Some(too_long) = self.skip() {
+                self.note_arrival();
                 return Ok(Some(too_long));
             }
             let mut bytes = &self.input[..];
             let item = self.decoder.decode(&mut bytes);
             let used = self.input.len() - bytes.len();
             self.input.advance(used);
+            self.note_arrival();
             let item = match item {
                 Err(FrameError::MessageTooLong { length, max }) if self.skips && length <= MAX_SKIPPED => {
                     let left = self.decoder.step_over().ok_or(FrameError::MessageTooLong { length, max })?;
@@ -427,7 +470,17 @@ impl Connection {
         if self.input.is_empty() {
             self.input = BytesMut::new();
         }
+        self.note_arrival();
         Ok(None)
+    }
+
+    /// Notes whether a message is arriving. A command between its frames changes nothing.
+    fn note_arrival(&mut self) {
+        if self.skipping.is_some() || self.decoder.is_unfinished() {
+            self.arriving.get_or_insert_with(Instant::now);
+        } else {
+            self.arriving = None;
+        }
     }
 
     /// Skips the rest of a message that is too long; returns the event at its end.
@@ -510,11 +563,20 @@ mod tests {
 
     use super::*;
 
+    const GRACE: Duration = Duration::from_millis(300);
+
     fn pair(write_stall: Duration) -> (Connection, UnixStream) {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let peer = Established { stream: Stream::Unix(ours), knows_3_1: true, input: BytesMut::new() };
         let decoder = DecoderLimits { max_message: 100, max_frames: 1, max_command: 100 };
-        let config = ConnectionConfig { decoder, heartbeat: Heartbeat::OFF, write_stall, min_write_rate: 1 << 30 };
+        let config = ConnectionConfig {
+            decoder,
+            heartbeat: Heartbeat::OFF,
+            write_stall,
+            min_write_rate: 1 << 30,
+            read_grace: GRACE,
+            min_read_rate: 100,
+        };
         (Connection::new(peer, config), theirs)
     }
 
@@ -584,5 +646,34 @@ mod tests {
             assert_eq!(pong, expected);
         }
         serving.abort();
+    }
+
+    /// The allowance grows with what has arrived, so that a slow line that works is not cut off.
+    #[tokio::test]
+    async fn a_message_may_take_as_long_as_its_bytes_allow() {
+        const STEP: Duration = Duration::from_millis(50);
+        let (mut connection, mut theirs) = pair(Duration::from_secs(30));
+        let sending = async {
+            theirs.write_all(&[0, 100]).await.unwrap();
+            let started = Instant::now();
+            for _ in 0..10 {
+                theirs.write_all(&[7; 10]).await.unwrap();
+                tokio::time::sleep(STEP).await;
+            }
+            assert!(started.elapsed() > GRACE);
+        };
+        let (event, ()) = tokio::join!(connection.next(true), sending);
+        assert!(matches!(event, Ok(Event::Message(_))));
+    }
+
+    #[tokio::test]
+    async fn time_in_which_nothing_is_read_does_not_count_for_a_message() {
+        let (mut connection, mut theirs) = pair(Duration::from_secs(30));
+        theirs.write_all(&[0, 10, 7]).await.unwrap();
+        assert!(timeout(GRACE / 3, connection.next(true)).await.is_err());
+        assert!(timeout(2 * GRACE, connection.next(false)).await.is_err());
+        assert!(timeout(GRACE / 3, connection.next(true)).await.is_err());
+        let closed = timeout(Duration::from_secs(30), connection.next(true)).await.unwrap();
+        assert!(matches!(closed, Err(Closed::Late(100))), "{closed:?}");
     }
 }

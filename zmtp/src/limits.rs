@@ -39,6 +39,11 @@ pub(crate) const WRITE_STALL: Duration = Duration::from_secs(60);
 /// Bytes a second. A slower line cannot serve a minion, and a peer that accepts a byte a minute keeps the rest in
 /// memory.
 pub(crate) const MIN_WRITE_RATE: usize = 4 << 10;
+/// A message or command is sent whole, so that only a slow line or a hostile peer takes longer than an instant. This is
+/// longer than any pause of a line that works.
+pub(crate) const READ_GRACE: Duration = Duration::from_secs(60);
+/// Bytes a second, as [`MIN_WRITE_RATE`]: what a peer never finishes stays in memory.
+pub(crate) const MIN_READ_RATE: usize = 4 << 10;
 
 /// The limits of one socket. `Default` uses the constants of this file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,7 +82,7 @@ pub struct SocketLimits {
     pub max_queued: usize,
     /// Bytes of all unauthenticated connections of a ROUTER, beyond 16 KiB each: buffered, in unanswered requests, or
     /// in replies that the peer has not accepted. One address (IPv6: one /64) gets a quarter. A peer that exceeds this
-    /// loses its connection.
+    /// loses its connection; if all together do, those whose messages have been arriving for the longest time.
     pub max_buffered_unauthenticated: usize,
     /// As above, for authenticated connections of any address. One identity gets an eighth, or twice
     /// [`max_message`](SocketLimits::max_message) if that is more.
@@ -86,6 +91,11 @@ pub struct SocketLimits {
     pub write_stall: Duration,
     /// The average rate in bytes a second at which a peer must accept data after that time.
     pub min_write_rate: usize,
+    /// The time that a message may take to arrive in any case. What the peer sends between its parts does not prolong
+    /// it, and the time in which the socket does not read does not count.
+    pub read_grace: Duration,
+    /// The average rate in bytes a second at which a message must arrive after that time.
+    pub min_read_rate: usize,
 }
 
 impl Default for SocketLimits {
@@ -108,6 +118,8 @@ impl Default for SocketLimits {
             max_buffered: MAX_BUFFERED,
             write_stall: WRITE_STALL,
             min_write_rate: MIN_WRITE_RATE,
+            read_grace: READ_GRACE,
+            min_read_rate: MIN_READ_RATE,
         }
     }
 }

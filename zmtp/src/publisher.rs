@@ -155,11 +155,11 @@ impl Publisher {
         };
         let core = Arc::new(Core {
             ring: Ring::new(config.hwm, MAX_RING_BYTES),
-            subscribed: Budget::new(
+            subscribed: Arc::new(Budget::new(
                 config.limits.max_subscribed,
                 FREE_SUBSCRIBED,
                 config.limits.max_subscribed / PER_ADDRESS,
-            ),
+            )),
             config,
             counters: Arc::default(),
             subscribers: watch::Sender::new(0),
@@ -260,6 +260,8 @@ async fn serve(core: Arc<Core>, peer: Peer, stop: watch::Receiver<bool>) {
         heartbeat: core.config.heartbeat,
         write_stall: limits.write_stall,
         min_write_rate: limits.min_write_rate,
+        read_grace: limits.read_grace,
+        min_read_rate: limits.min_read_rate,
     };
     let connection = Connection::new(peer.established, config);
     let subscriber = Subscriber {

@@ -245,19 +245,22 @@ impl Router {
         };
         let (queue, requests) = mpsc::channel(config.limits.max_queued.max(1));
         let core = Arc::new(Core {
-            unauthenticated: Budget::new(
-                config.limits.max_buffered_unauthenticated,
-                FREE_BUFFERED,
-                // An address needs at least the size of one message.
-                (config.limits.max_buffered_unauthenticated / PER_ADDRESS)
-                    .max(config.limits.max_message_unauthenticated),
+            unauthenticated: Arc::new(
+                Budget::new(
+                    config.limits.max_buffered_unauthenticated,
+                    FREE_BUFFERED,
+                    // An address needs at least the size of one message.
+                    (config.limits.max_buffered_unauthenticated / PER_ADDRESS)
+                        .max(config.limits.max_message_unauthenticated),
+                )
+                .oldest_gives_way(),
             ),
-            authenticated: Budget::new(
+            authenticated: Arc::new(Budget::new(
                 config.limits.max_buffered,
                 FREE_BUFFERED,
                 // One message may be arriving while the reply to another is written.
                 (config.limits.max_buffered / PER_IDENTITY).max(config.limits.max_message.saturating_mul(2)),
-            ),
+            )),
             config,
             counters: Arc::default(),
             requests: AtomicU64::new(0),
@@ -368,6 +371,8 @@ async fn serve(core: Arc<Core>, peer: Peer, queue: mpsc::Sender<Incoming>, stop:
         heartbeat: core.config.heartbeat,
         write_stall: limits.write_stall,
         min_write_rate: limits.min_write_rate,
+        read_grace: limits.read_grace,
+        min_read_rate: limits.min_read_rate,
     };
     let info = PeerInfo { connection: peer.connection, address: peer.address };
     let mut connection = Connection::new(peer.established, config);

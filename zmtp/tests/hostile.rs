@@ -227,29 +227,94 @@ async fn strangers_hold_a_bounded_amount_together() {
     const MESSAGE: u64 = 100 << 10;
     let limits = SocketLimits { max_buffered_unauthenticated: 150 << 10, ..SocketLimits::default() };
     let mut router = router(limits).await;
-    let almost = vec![0; MESSAGE as usize - 1];
+    let almost = [b"\x01\0", &long_frame(0, MESSAGE)[..], &vec![0; MESSAGE as usize - 1]].concat();
     let mut one = Raw::peer(router.endpoint(), "REQ", 1).await;
-    one.send(&[b"\x01\0", &long_frame(0, MESSAGE)[..], &almost].concat()).await;
+    one.send(&almost).await;
     until(|| router.stats().buffered == (100 << 10) - 1 - (16 << 10)).await;
     let mut two = Raw::peer(router.endpoint(), "REQ", 1).await;
     // A request that waits for its reply counts as much as an unfinished one.
     two.send(&encode_message(&[Bytes::new(), Bytes::from(vec![0; 60 << 10])])).await;
     let waiting = request(&mut router).await;
+    // When there is no room, the message that has been unfinished for the longest time gives way.
     let mut three = Raw::peer(router.endpoint(), "REQ", 1).await;
+    three.send(&almost).await;
+    one.closed().await;
+    three.send(b"\0").await;
+    let large = request(&mut router).await;
+    // All that is held has arrived and waits for replies, so that nothing gives way.
+    let mut four = Raw::peer(router.endpoint(), "REQ", 1).await;
     // The connection may be closed before everything is sent.
-    let bytes = [b"\x01\0", &long_frame(0, MESSAGE)[..], &almost].concat();
-    let _ = tokio::io::AsyncWriteExt::write_all(&mut three.stream, &bytes).await;
-    three.closed().await;
+    let _ = tokio::io::AsyncWriteExt::write_all(&mut four.stream, &almost).await;
+    four.closed().await;
+    assert_eq!(router.stats().violations, 1, "to give way is none");
     // Small requests still pass, and large ones pass again when there is room.
     still_serves(&mut router).await;
-    one.send(b"\0").await;
-    request(&mut router).await.reply.send(Bytes::new()).await.unwrap();
-    one.message().await;
+    large.reply.send(Bytes::new()).await.unwrap();
+    three.message().await;
     waiting.reply.send(Bytes::new()).await.unwrap();
     two.message().await;
-    let mut four = Raw::peer(router.endpoint(), "REQ", 1).await;
-    four.send(&encode_message(&[Bytes::new(), Bytes::from(vec![0; MESSAGE as usize])])).await;
+    let mut five = Raw::peer(router.endpoint(), "REQ", 1).await;
+    five.send(&encode_message(&[Bytes::new(), Bytes::from(vec![0; MESSAGE as usize])])).await;
     request(&mut router).await.reply.send(Bytes::new()).await.unwrap();
+}
+
+/// Strangers that never finish their messages, from however many addresses, keep nobody out.
+#[tokio::test]
+async fn unfinished_messages_of_strangers_keep_nobody_out() {
+    const MESSAGE: u64 = 100 << 10;
+    let limits = SocketLimits { max_buffered_unauthenticated: 1 << 20, ..SocketLimits::default() };
+    let mut router = router(limits.clone()).await;
+    let almost = [b"\x01\0", &long_frame(0, MESSAGE)[..], &vec![0; MESSAGE as usize - 1]].concat();
+    let mut strangers = Vec::new();
+    for _ in 0..30 {
+        let mut peer = Raw::peer(router.endpoint(), "REQ", 1).await;
+        peer.send(&almost).await;
+        strangers.push(peer);
+    }
+    for _ in 0..30 {
+        let mut honest = Raw::peer(router.endpoint(), "REQ", 1).await;
+        honest.send(&encode_message(&[Bytes::new(), Bytes::from(vec![0; MESSAGE as usize])])).await;
+        request(&mut router).await.reply.send(Bytes::new()).await.unwrap();
+        honest.message().await;
+        assert!(router.stats().buffered <= limits.max_buffered_unauthenticated);
+    }
+}
+
+/// A message has to arrive in time, in one frame or several, whether it is kept or skipped, and whatever comes between
+/// its frames.
+#[tokio::test]
+async fn a_message_that_never_ends_is_ended() {
+    const GRACE: Duration = Duration::from_millis(500);
+    let limits = SocketLimits { read_grace: GRACE, max_message_unauthenticated: 1 << 20, ..SocketLimits::default() };
+    let config = RouterConfig {
+        limits,
+        heartbeat: Heartbeat::OFF,
+        too_long: Some(|_, _| Bytes::new()),
+        ..RouterConfig::default()
+    };
+    let mut router = Router::bind(&any_port(), config).await.unwrap();
+    let ping = encode_command(&Command::Ping { ttl: 0, context: Bytes::new() });
+    for (begin, drip) in [
+        (vec![1], &b""[..]),
+        ([b"\x01\0", &long_frame(0, 1 << 20)[..], &[0; 100]].concat(), b"\0"),
+        ([b"\x01\0", &long_frame(0, 2 << 20)[..], &[0; 100]].concat(), b"\0"),
+        (b"\x01\0\x01\x01x".to_vec(), &ping),
+    ] {
+        let mut peer = Raw::peer(router.endpoint(), "REQ", 1).await;
+        let started = std::time::Instant::now();
+        peer.send(&begin).await;
+        within(async {
+            while tokio::io::AsyncWriteExt::write_all(&mut peer.stream, drip).await.is_ok()
+                && router.stats().connections > 0
+            {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        })
+        .await;
+        assert!(started.elapsed() >= GRACE);
+    }
+    assert_eq!((router.stats().violations, router.stats().buffered), (4, 0));
+    still_serves(&mut router).await;
 }
 
 /// However many connections one identity has, it does not take what others need.

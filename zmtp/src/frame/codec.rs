@@ -105,6 +105,11 @@ impl Decoder {
         self.body.len() + self.frames_len
     }
 
+    /// Whether a message or command has begun and is not complete.
+    pub(crate) fn is_unfinished(&self) -> bool {
+        self.header.len > 0 || self.frame.is_some() || !self.frames.is_empty()
+    }
+
     /// Whether the current frame lacks more than `len` bytes.
     pub(crate) fn expects_more_than(&self, len: usize) -> bool {
         self.frame.is_some_and(|frame| frame.len - self.body.len() > len)
@@ -259,6 +264,7 @@ mod tests {
         assert_eq!(decoder.decode(&mut &header[..]), Ok(None));
         assert_eq!(decoder.decode(&mut &[0; 100][..]), Ok(None));
         assert_eq!(decoder.buffered(), 100);
+        assert!(decoder.is_unfinished());
         assert!(decoder.body.capacity() <= 4096, "{} bytes reserved", decoder.body.capacity());
         assert!(decoder.expects_more_than(1 << 20));
     }
