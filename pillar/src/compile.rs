@@ -6,6 +6,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use brine_protocol::SALT_RELEASE;
 use brine_protocol::ids::MinionId;
 use brine_protocol::target::{Facts, Target, TargetType};
 use brine_protocol::value::Value as Wire;
@@ -200,7 +201,7 @@ impl<'a> Compiler<'a> {
         if self.opts.with_opts {
             let opts = self.shown.borrow().clone();
             let opts = Dict::from_entries(opts, false);
-            opts.set("saltversion", env!("CARGO_PKG_VERSION").into());
+            opts.set("saltversion", SALT_RELEASE.map(|part| part.to_string()).join(".").as_str().into());
             self.pillar.set("master", opts.into());
         }
         errors.truncate(ERRORS_MAX);

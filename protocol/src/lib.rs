@@ -47,5 +47,8 @@ pub use brine_values as value;
 pub use brine_values::pyrepr;
 pub use rmpv;
 
+/// The release of Salt that Brine behaves like, as `saltversion` tells it: templates compare it, mostly by its first two parts.
+pub const SALT_RELEASE: [u64; 2] = [3008, 3];
+
 #[cfg(test)]
 mod vectors;

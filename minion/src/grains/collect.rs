@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use brine_protocol::SALT_RELEASE;
 use brine_protocol::value::Value;
 
 use super::layers::Layers;
@@ -11,9 +12,6 @@ use crate::config::MinionOpts;
 
 /// What `salt-call --skip-grains` sets.
 pub(crate) const SKIP: &str = "skip_grains";
-/// The Salt version that this minion behaves like; states compare it.
-const SALT_LINE: u64 = 3008;
-
 /// Collects the grains that need no sandbox: all but those of modules.
 pub fn collect(opts: &MinionOpts) -> Value {
     if is_skipped(opts) {
@@ -61,7 +59,7 @@ fn collect_identity(grains: &mut Grains, opts: &MinionOpts) {
     let digest = Sha256::digest(opts.id.as_str().as_bytes());
     let low = u32::from_be_bytes([digest[28], digest[29], digest[30], digest[31]]);
     grains.set("server_id", Value::from(low & 0x7fff_ffff));
-    grains.text("saltversion", &SALT_LINE.to_string());
-    grains.set("saltversioninfo", Value::Array(vec![Value::from(SALT_LINE)]));
+    grains.text("saltversion", &SALT_RELEASE.map(|part| part.to_string()).join("."));
+    grains.set("saltversioninfo", Value::Array(SALT_RELEASE.map(Value::from).to_vec()));
     grains.text("brineversion", env!("CARGO_PKG_VERSION"));
 }

@@ -24,6 +24,8 @@ pub(super) fn tokenize(source: &str, settings: &Settings) -> Res<Vec<Token>> {
     if lexer.too_many {
         return Err(JinjaError::limit(format!("the template has more than {MAX_TOKENS} words and signs")));
     }
+    // The end has the line on which the last token began, as in Jinja: there is what was not closed.
+    lexer.line = lexer.tokens.last().map_or(1, |token| token.line);
     lexer.push(Tok::Eof);
     Ok(lexer.tokens)
 }

@@ -47,7 +47,7 @@ use brine_render::{Dict, Value};
 use brine_states::run::Run;
 use brine_states::{Compiled, File, Start};
 
-use arguments::Arguments;
+use arguments::{Arguments, text};
 use drive::Drive;
 use queue::Turn;
 use session::Session;
@@ -273,6 +273,11 @@ impl Guest for Module {
         with(queue.as_ref(), &kwargs, test, true, |called| {
             let compiler = called.session.compiler();
             let run = compiler.sls(&called.files(&mods), &[], None).map_err(|fault| fault.to_string())?;
+            let is_it = |low: &Dict| low.get("__id__").is_some_and(|its| text(&its) == id);
+            if run.as_ref().is_ok_and(|run| !run.chunks().iter().any(is_it)) {
+                let saltenv = called.arguments.get("saltenv").map_or_else(|| "base".to_owned(), |env| text(&env));
+                return Err(format!("No matches for ID '{id}' found in SLS '{}' within saltenv '{saltenv}'.", text(&mods)));
+            }
             called.run(run.map(|run| run.only_id(&id)))
         })
     }

@@ -77,6 +77,10 @@ impl Session {
             opts.set("saltenv", "base".into());
         }
         let grains = wire::dict(&grains::items())?;
+        // MessagePack has no tuples, and templates compare this one with tuples: Salt's loader makes it one again, too.
+        if let Some(Value::List(parts)) = grains.get("osrelease_info") {
+            grains.set("osrelease_info", Value::Tuple(parts.borrow().clone().into()));
+        }
         let mut pillar = Value::Dict(wire::dict(&pillar_of(arguments)?)?);
         if let Some(given) = arguments.get("pillar") {
             pillar =
