@@ -53,9 +53,9 @@ pub struct Line {
 #[derive(Debug, Default)]
 struct LineState {
     killed: Option<(String, Hurry)>,
-    /// Messages to the minion, in order. The log's budget and one request at a time bound them; look-ups of names are
-    /// bounded by the guest's resources.
+    /// Messages to the minion, in order. The log's budget and the requests without an answer bound them.
     outgoing: Vec<FromExecutor>,
+    /// The requests without an answer. One that nobody waits for any more stays until its answer comes: the minion counts it until then.
     waiting: Vec<(u64, oneshot::Sender<Result<ByteBuf, HostError>>)>,
     log_left: u64,
     lines_left: u32,
@@ -186,12 +186,17 @@ impl Line {
     pub fn ask(&self, request: u64, op: HostOp) -> Answer {
         let (sender, receiver) = oneshot::channel();
         let mut state = self.state();
-        state.waiting.retain(|(_, waiting)| !waiting.is_closed());
         state.waiting.push((request, sender));
         state.outgoing.push(FromExecutor::HostCall { call: self.call, request, op });
         drop(state);
         self.changed.notify_one();
         receiver
+    }
+
+    /// Returns how many requests have no answer yet.
+    #[must_use]
+    pub fn open_requests(&self) -> usize {
+        self.state().waiting.len()
     }
 
     /// Sends a part of the call's recording.

@@ -8,7 +8,9 @@ use std::net::{IpAddr, SocketAddr, TcpListener};
 
 use brine_executor::guest::Guest;
 use brine_kit::wait::within;
-use brine_sandbox_wire::{ByteBuf, FromExecutor, HostError, HostOp, Limits, NetworkOp, NetworkRule, Wanted};
+use brine_sandbox_wire::{
+    ByteBuf, FromExecutor, HostError, HostOp, Limits, MAX_OPEN_REQUESTS, NetworkOp, NetworkRule, Wanted,
+};
 use wasmtime::component::Resource;
 use wasmtime_wasi::p2::bindings::io::poll::HostPollable;
 use wasmtime_wasi::p2::bindings::sockets::instance_network::Host as _;
@@ -261,6 +263,54 @@ async fn sockets_are_bounded() {
     guest.create_tcp_socket(IpAddressFamily::Ipv4).unwrap();
 }
 
+/// A guest that looks many names up at once is honest: its executor asks the minion for no more than one call may have open.
+#[tokio::test]
+async fn lookups_without_an_answer_are_bounded() {
+    let mut guest = guest(&[("slow.example", 443)]);
+    let begin = |guest: &mut Guest| {
+        let network = guest.sockets().instance_network().unwrap();
+        guest.resolve_addresses(network, "slow.example".into()).map_err(code)
+    };
+    let asked = |guest: &Guest| {
+        let mut requests = Vec::new();
+        for message in guest.line.outgoing() {
+            if let FromExecutor::HostCall { request, .. } = message {
+                requests.push(request);
+            }
+        }
+        requests
+    };
+    let mut streams = Vec::new();
+    for nth in 0..20 {
+        match begin(&mut guest) {
+            Ok(stream) => streams.push(stream),
+            Err(code) => assert_eq!(code, ErrorCode::TemporaryResolverFailure, "{nth}"),
+        }
+    }
+    let requests = asked(&guest);
+    // One more request of another kind has its place.
+    assert_eq!((streams.len(), requests.len()), (3, MAX_OPEN_REQUESTS as usize - 1));
+    assert_eq!(guest.host_calls, 3, "what is not asked costs no call");
+    // A look-up that nobody waits for any more is still one that the minion counts.
+    for stream in streams.drain(1..) {
+        HostResolveAddressStream::drop(&mut guest, stream).unwrap();
+    }
+    assert_eq!(begin(&mut guest).map(drop), Err(ErrorCode::TemporaryResolverFailure));
+    // An address is no look-up.
+    let network = guest.sockets().instance_network().unwrap();
+    let literal = guest.resolve_addresses(network, "192.0.2.7".into()).map_err(code).unwrap();
+    assert_eq!(all(&mut guest, &literal).map_err(code).unwrap(), ["192.0.2.7".parse::<IpAddr>().unwrap()]);
+    // An answer makes room, whether or not the guest has looked at it.
+    let answer = || Ok(ByteBuf::from(rmp_serde::to_vec(&["192.0.2.1"]).unwrap()));
+    for request in &requests[..2] {
+        guest.line.reply(*request, answer());
+        streams.push(begin(&mut guest).unwrap());
+        assert_eq!(begin(&mut guest).map(drop), Err(ErrorCode::TemporaryResolverFailure));
+    }
+    assert_eq!(all(&mut guest, &streams[0]).map_err(code).unwrap(), ["192.0.2.1".parse::<IpAddr>().unwrap()]);
+}
+
+/// Streams whose look-ups have ended are host resources, as all others are.
 #[tokio::test]
 async fn lookups_are_bounded() {
     let mut guest = guest(&[("repo.example", 443)]);
@@ -273,6 +323,11 @@ async fn lookups_are_bounded() {
         match made_one {
             Ok(_) => made += 1,
             Err(error) => break error.downcast().unwrap_err().to_string(),
+        }
+        for message in guest.line.outgoing() {
+            if let FromExecutor::HostCall { request, .. } = message {
+                guest.line.reply(request, Err(HostError::Failed("no such name".into())));
+            }
         }
         assert!(made < 1_000);
     };

@@ -30,3 +30,8 @@ pub use serde_bytes::ByteBuf;
 
 /// The version of this protocol. `Ready` carries it, and the minion refuses an executor with another version.
 pub const VERSION: u32 = 10;
+
+/// Upper bound on the broker requests of one call that have no answer yet. A guest waits for each answer except those of its look-ups of
+/// names, which are asynchronous: an executor has fewer look-ups than this open, so that one more request fits. The minion ends an executor
+/// that has more requests open.
+pub const MAX_OPEN_REQUESTS: u32 = 4;

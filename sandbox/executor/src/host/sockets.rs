@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use brine_sandbox_wire::hosts::NetworkHost;
-use brine_sandbox_wire::{ByteBuf, HostError, HostOp, LogLevel, NetworkOp, Wanted};
+use brine_sandbox_wire::{ByteBuf, HostError, HostOp, LogLevel, MAX_OPEN_REQUESTS, NetworkOp, Wanted};
 use tokio::sync::oneshot::error::TryRecvError;
 use wasmtime::component::Resource;
 use wasmtime_wasi::p2::bindings::sockets::ip_name_lookup::{self, ResolveAddressStream};
@@ -25,6 +25,9 @@ const RESOLVE: &str = "ip-name-lookup";
 
 /// Upper bound on the bytes of the minion's reply.
 const MAX_ANSWER: u64 = 64 << 10;
+
+/// Upper bound on the look-ups of a guest that have no answer yet. The guest may make any other request meanwhile.
+const MAX_LOOKUPS: usize = MAX_OPEN_REQUESTS as usize - 1;
 
 /// Upper bound on the characters of a name in a message.
 const MAX_SHOWN: usize = 260;
@@ -137,6 +140,10 @@ impl ip_name_lookup::Host for Guest {
         let _ = self.table.get(&network)?;
         let state = match NetworkHost::read(&name) {
             Some(NetworkHost::Address(address)) => State::Known(Ok(vec![address].into_iter())),
+            // The minion counts a look-up until it has an answer, so a stream that the guest has dropped counts too.
+            Some(NetworkHost::Name(_)) if self.line.open_requests() >= MAX_LOOKUPS => {
+                return Err(ErrorCode::TemporaryResolverFailure.into());
+            }
             Some(NetworkHost::Name(_)) => {
                 let op = HostOp::Network(NetworkOp::Resolve { name: name.clone() });
                 match self.begin(op).map_err(SocketError::trap)? {

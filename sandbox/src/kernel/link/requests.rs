@@ -3,15 +3,12 @@
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
-use brine_sandbox_wire::{ByteBuf, HostError, HostOp, LogLevel, ToExecutor, Wanted, WireError};
+use brine_sandbox_wire::{ByteBuf, HostError, HostOp, LogLevel, MAX_OPEN_REQUESTS, ToExecutor, Wanted, WireError};
 use tokio::sync::watch;
 
 use super::{Link, cut};
 use crate::kernel::broker::{self, Broker, Caller, Next};
 use crate::kernel::value;
-
-/// Open broker requests of one call. A guest waits for each answer, so an honest executor has at most one.
-pub(super) const MAX_OPEN_REQUESTS: u32 = 4;
 
 /// Refusals of one call that are told to the owner and logged. A guest ends with the first request that is refused, and an executor says
 /// what it refuses by itself once, and no more than these (`MAX_REFUSED` in `executor/src/told.rs`). The list of refusals has room for

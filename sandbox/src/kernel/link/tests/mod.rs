@@ -5,12 +5,12 @@ mod foresight;
 use std::collections::VecDeque;
 
 use brine_sandbox_wire::{
-    ByteBuf, Connection, FailKind, FilesOp, GrainsOp, HostError, HostOp, JobContext, JobsOp, Limits, LogLevel, Wanted,
+    ByteBuf, Connection, FailKind, FilesOp, GrainsOp, HostError, HostOp, JobContext, JobsOp, Limits, LogLevel,
+    MAX_OPEN_REQUESTS, Wanted,
 };
 use futures_util::future::BoxFuture;
 use rmpv::Value;
 
-use super::requests::MAX_OPEN_REQUESTS;
 use super::*;
 use crate::Policy;
 use crate::kernel::loadable::Loadable;
