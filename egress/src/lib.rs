@@ -3,10 +3,12 @@
 //!
 //! - `names.rs` which addresses a module may connect to
 //! - `http/`    HTTP requests
+//! - [`netlink`]  what the kernel tells of this host's network: among others, its own addresses
 #![forbid(unsafe_code)]
 
 mod http;
 mod names;
+pub mod netlink;
 
 pub use http::Http;
-pub use names::{Resolver, SystemResolver, resolve};
+pub use names::{Found, Resolver, SystemResolver, resolve};

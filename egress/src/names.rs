@@ -1,19 +1,22 @@
 //! Decides which addresses a module may connect to. A name is resolved once, here, so that the connection goes to the
 //! addresses that were checked.
 //!
-//! The owner of a name decides which addresses it resolves to. A name may therefore lead to this host, to a link-local
-//! neighbour or to the address where clouds serve credentials. A module reaches such an address only if its grant names
-//! the address itself.
+//! The owner of a name decides which addresses it resolves to. A name may therefore lead to this host, by loopback or by
+//! an address of its interfaces, to a link-local neighbour or to the address where clouds serve credentials. A module
+//! reaches such an address only if its grant names the address itself.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs};
+use std::net::{IpAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
 use brine_protocol::value::{Value, list};
+use brine_sandbox::special::{behind, special};
 use brine_sandbox::{Broker, Caller, HostError, NetworkOp, tell_of_special};
 use futures_util::future::BoxFuture;
 use tokio::sync::Semaphore;
+
+use crate::netlink::OwnAddresses;
 
 /// Upper bound on look-ups at once. A look-up in the system's resolver cannot be cancelled, so one that timed out
 /// counts until it ends.
@@ -25,10 +28,19 @@ const MAX_ADDRESSES: usize = 32;
 /// Upper bound on the bytes of a name, from DNS.
 const MAX_NAME: usize = 253;
 
+/// What a look-up found.
+#[derive(Debug, Clone, Default)]
+pub struct Found {
+    /// All addresses of the name.
+    pub addresses: Vec<IpAddr>,
+    /// Those of this host, as they are now: interfaces come and go.
+    pub own: OwnAddresses,
+}
+
 /// Resolves names.
 pub trait Resolver: Send + Sync + 'static {
-    /// Returns all addresses of a name.
-    fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;
+    /// Looks a name up.
+    fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Found>>;
 }
 
 /// The system's resolver.
@@ -42,14 +54,17 @@ impl Default for SystemResolver {
 }
 
 impl Resolver for SystemResolver {
-    fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
+    fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Found>> {
         Box::pin(async move {
             let place = Arc::clone(&self.0).acquire_owned().await.map_err(io::Error::other)?;
             let name = name.to_owned();
             let lookup = tokio::task::spawn_blocking(move || {
                 let _place = place;
-                let found: Vec<IpAddr> = (name.as_str(), 0).to_socket_addrs()?.map(|address| address.ip()).collect();
-                Ok(found)
+                let addresses = (name.as_str(), 0).to_socket_addrs()?.map(|address| address.ip()).collect();
+                // Without them, it cannot be judged where the name leads.
+                let own =
+                    OwnAddresses::read().map_err(|e| io::Error::other(format!("no addresses of this host: {e}")))?;
+                Ok(Found { addresses, own })
             });
             lookup.await.map_err(io::Error::other)?
         })
@@ -81,7 +96,7 @@ pub(crate) async fn addresses(
     port: Option<u16>,
 ) -> Result<Vec<IpAddr>, HostError> {
     if let Some(literal) = literal(name) {
-        return match why_not(caller, literal, port) {
+        return match why_not_special(caller, literal, port) {
             Some(why) => {
                 tell_of_special(broker, caller, literal, port);
                 Err(HostError::Denied(format!("{name} {why}")))
@@ -93,14 +108,15 @@ pub(crate) async fn addresses(
         return Err(HostError::Failed(format!("{name:?} is no host name")));
     }
     let failed = |why: String| HostError::Failed(format!("{name} cannot be resolved: {why}"));
-    let found = match tokio::time::timeout(LOOKUP_TIMEOUT, resolver.resolve(name)).await {
+    let Found { addresses, own } = match tokio::time::timeout(LOOKUP_TIMEOUT, resolver.resolve(name)).await {
         Err(_) => return Err(failed(format!("no answer within {LOOKUP_TIMEOUT:?}"))),
         Ok(found) => found.map_err(|e| failed(e.to_string()))?,
     };
     let mut good = Vec::new();
     let mut refused = None;
-    for address in found.into_iter().take(MAX_ADDRESSES).map(|address| address.to_canonical()) {
-        match why_not(caller, address, port) {
+    for address in addresses.into_iter().take(MAX_ADDRESSES).map(|address| address.to_canonical()) {
+        let why = why_not_special(caller, address, port).or_else(|| why_not_own(caller, name, address, &own, port));
+        match why {
             None if !good.contains(&address) => good.push(address),
             None => {}
             Some(why) => refused = Some((address, format!("{name} resolves to {address}, which {why}"))),
@@ -122,8 +138,8 @@ fn literal(host: &str) -> Option<IpAddr> {
     inner.parse().ok().map(|address: IpAddr| address.to_canonical())
 }
 
-/// Says why this caller may not reach an address; none if it may.
-fn why_not(caller: &Caller, address: IpAddr, port: Option<u16>) -> Option<String> {
+/// Says why this caller may not reach a special address; none if it may, or if the address is an ordinary one.
+fn why_not_special(caller: &Caller, address: IpAddr, port: Option<u16>) -> Option<String> {
     let special = special(address)?;
     let written = address.to_string();
     let by_address = match port {
@@ -133,63 +149,27 @@ fn why_not(caller: &Caller, address: IpAddr, port: Option<u16>) -> Option<String
     (!by_address).then(|| format!("is {special}: that is reached only where the address itself was granted"))
 }
 
-/// Addresses where clouds serve credentials to their machines.
-const METADATA: &[IpAddr] = &[
-    IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)),
-    IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
-    IpAddr::V4(Ipv4Addr::new(192, 0, 0, 192)),
-    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
-    IpAddr::V6(Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)),
-];
-
-/// Says of which special kind an address is; none for an ordinary address. Names must not lead to special addresses.
-fn special(address: IpAddr) -> Option<&'static str> {
-    if METADATA.contains(&address) {
-        return Some("where a cloud keeps this machine's credentials");
+/// Says the same of an address of this host's interfaces. It looks like an ordinary one to an executor, which lets a module connect to it at
+/// every port of the name: so without a port, the address has to be granted at each of them.
+fn why_not_own(caller: &Caller, name: &str, address: IpAddr, own: &OwnAddresses, port: Option<u16>) -> Option<String> {
+    if special(address).is_some() || !(own.contains(address) || own.contains(behind(address))) {
+        return None;
     }
-    match address {
-        IpAddr::V4(v4) => special_v4(v4),
-        IpAddr::V6(v6) => special_v6(v6),
-    }
-}
-
-fn special_v4(v4: Ipv4Addr) -> Option<&'static str> {
-    let [a, b, ..] = v4.octets();
-    if v4.is_loopback() {
-        Some("this host itself")
-    } else if a == 0 {
-        Some("no address of a host")
-    } else if (a, b) == (169, 254) {
-        Some("link-local, where a cloud keeps this machine's credentials")
-    } else if v4.is_multicast() {
-        Some("a multicast group")
-    } else if a >= 240 {
-        Some("broadcast or reserved")
-    } else {
-        None
-    }
-}
-
-fn special_v6(v6: Ipv6Addr) -> Option<&'static str> {
-    let s = v6.segments();
-    if v6.is_loopback() {
-        return Some("this host itself");
-    }
-    if v6.is_unspecified() {
-        return Some("no address of a host");
-    }
-    if v6.is_multicast() {
-        return Some("a multicast group");
-    }
-    if s[0] & 0xffc0 == 0xfe80 || s[0] & 0xffc0 == 0xfec0 {
-        return Some("link-local");
-    }
-    // IPv6 addresses that contain an IPv4 address: mapped, compatible, NAT64 (both prefixes), 6to4.
-    let v4 = |high: u16, low: u16| Ipv4Addr::from(u32::from(high) << 16 | u32::from(low));
-    let inner = match s {
-        [0, 0, 0, 0, 0, 0 | 0xffff, high, low] | [0x64, 0xff9b, 0 | 1, .., high, low] => v4(high, low),
-        [0, 0, 0, 0, 0xffff, 0, high, low] | [0x2002, high, low, ..] => v4(high, low),
-        _ => return None,
+    let (by_address, at) = match port {
+        Some(port) => (caller.grants.allows_host(&address.to_string(), port), ""),
+        None => (caller.grants.allows_as(name, address), ", at the ports of the name"),
     };
-    special(IpAddr::V4(inner))
+    (!by_address).then(|| format!("is this host itself: that is reached only where the address itself was granted{at}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_systems_resolver_tells_this_hosts_addresses() {
+        let found = SystemResolver::default().resolve("localhost").await.unwrap();
+        assert!(!found.addresses.is_empty());
+        assert!(found.addresses.iter().all(|address| found.own.contains(*address)), "{found:?}");
+    }
 }

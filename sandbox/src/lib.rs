@@ -87,7 +87,7 @@ pub use brine_capabilities::yaml_text;
 pub use brine_capabilities::{
     Access, BeaconEdit, Capability, Change, Chunk, Content, DirectGrants, Directory, Grant, Grants, Host, HttpRequest,
     ListKind, Names, NetworkRule, Owner, PROGRAM_FOLDERS, Planned, ProcessGrant, ProcessRun, Program, ScheduleChange,
-    SchedulePlace, Tree, Watch, each_capability, innermost,
+    SchedulePlace, Tree, Watch, each_capability, innermost, special,
 };
 pub use brine_component::{Function, ModuleInfo, Param, Rest, signature, state_function};
 pub use brine_sandbox_wire::{

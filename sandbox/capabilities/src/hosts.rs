@@ -1,18 +1,15 @@
-//! Hosts: the forms of names and addresses, which of them a rule covers, and addresses that no name may lead to. The
-//! broker and the executor both use this code, so that their decisions agree.
+//! Hosts: the forms of names and addresses, and which of them a rule covers. The broker and the executor both use this
+//! code, so that their decisions agree.
 //!
 //! A granted name does not grant the addresses that it resolves to, and a granted address does not grant its names.
 //! Every spelling of an address is normalised.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
 /// Upper bound on the bytes of a host's name (RFC 1035).
 const MAX_HOST: usize = 253;
 /// Upper bound on the bytes of one of its parts.
 const MAX_LABEL: usize = 63;
-
-/// The IPv6 address of AWS's metadata service, which has an instance's secrets. Its IPv4 address is link-local.
-const METADATA: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
 
 /// A host in the form that rules are compared with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,68 +62,9 @@ pub fn plain(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Checks for addresses to which no name may lead: this host itself, its links, unspecified and multicast addresses,
-/// and clouds' metadata services.
-#[must_use]
-pub fn inward(address: IpAddr) -> bool {
-    match plain(address) {
-        IpAddr::V4(v4) => {
-            v4.is_loopback() || v4.is_link_local() || v4.is_multicast() || v4.is_broadcast() || v4.octets()[0] == 0
-        }
-        IpAddr::V6(v6) => {
-            let [a, b, c, d, e, f, g, h] = v6.segments();
-            let embedded = |high: u16, low: u16| inward(Ipv4Addr::from(u32::from(high) << 16 | u32::from(low)).into());
-            v6.is_multicast()
-                || a & 0xffc0 == 0xfe80
-                // Site-local addresses: deprecated, but still of this site.
-                || a & 0xffc0 == 0xfec0
-                // Unspecified, loopback, and the deprecated `::a.b.c.d`.
-                || [a, b, c, d, e, f] == [0; 6]
-                || v6 == METADATA
-                // Addresses translated to IPv4: RFC 6052, RFC 8215, 6to4.
-                || (a, b) == (0x64, 0xff9b) && (c == 1 || embedded(g, h))
-                || a == 0x2002 && embedded(b, c)
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_leads_inward() {
-        for address in [
-            "127.0.0.1",
-            "127.255.0.1",
-            "169.254.169.254",
-            "0.0.0.0",
-            "0.1.2.3",
-            "224.0.0.1",
-            "255.255.255.255",
-            "::",
-            "::1",
-            "fe80::1",
-            "fec0::1",
-            "ff02::1",
-            "::ffff:169.254.169.254",
-            "::ffff:127.0.0.1",
-            "::127.0.0.1",
-            "64:ff9b::7f00:1",
-            "64:ff9b::a9fe:a9fe",
-            "64:ff9b:1::a9fe:a9fe",
-            "2002:7f00:1::",
-            "2002:a9fe:a9fe::1",
-            "fd00:ec2::254",
-        ] {
-            assert!(inward(address.parse().unwrap()), "{address}");
-        }
-        for address in
-            ["192.0.2.1", "10.0.0.1", "192.168.1.1", "2001:db8::1", "fd00::1", "64:ff9b::c000:201", "2002:c000:201::"]
-        {
-            assert!(!inward(address.parse().unwrap()), "{address}");
-        }
-    }
 
     #[test]
     fn names_and_addresses_are_read() {

@@ -47,6 +47,7 @@ mod reach;
 mod receipts;
 mod rules;
 mod schedule;
+pub mod special;
 mod states;
 mod static_grains;
 mod trees;

@@ -6,8 +6,9 @@ use crate::Capability;
 use crate::check::{Least, Refusal};
 use crate::forms::malformed;
 use crate::grants::{Grant, Grants};
-use crate::hosts::{NetworkHost, inward, plain};
+use crate::hosts::{NetworkHost, plain};
 use crate::rules::{NetworkRule, one_port, rule_text};
+use crate::special::special;
 
 /// Checks whether a host (a name or an address) may be reached at this port: for requests, redirects, and the addresses
 /// of a name.
@@ -75,11 +76,22 @@ impl Grants {
         NetworkHost::read(host).is_some_and(|host| self.rules().any(|rule| rule.means(&host)))
     }
 
+    /// Checks whether an address may be reached at every port at which this name may be.
+    pub fn allows_as(&self, name: &str, address: IpAddr) -> bool {
+        let Some(name) = NetworkHost::read(name) else { return false };
+        let address = NetworkHost::Address(plain(address));
+        let covers = |(first, last): (u16, u16)| {
+            self.rules().any(|rule| rule.means(&address) && rule.ports.0 <= first && last <= rule.ports.1)
+        };
+        let mut of_name = self.rules().filter(|rule| rule.means(&name)).peekable();
+        of_name.peek().is_some() && of_name.all(|rule| covers(rule.ports))
+    }
+
     /// Checks whether a connection to `address`, found by resolving a granted name, is allowed at this port. A name
     /// never grants access to this host itself or its links, unless that address is granted too.
     pub fn allows_resolved(&self, name: &str, address: IpAddr, port: u16) -> bool {
         let address = plain(address);
-        let by_name = self.allows_host(name, port) && !inward(address);
+        let by_name = self.allows_host(name, port) && special(address).is_none();
         by_name || self.rules().any(|rule| rule.means(&NetworkHost::Address(address)) && rule.opens(port))
     }
 }
@@ -131,17 +143,34 @@ mod tests {
     }
 
     #[test]
-    fn names_do_not_lead_inward() {
+    fn names_do_not_lead_to_special_addresses() {
         let grants = rules(&["repo.example:443", "127.0.0.1:443"]);
         let resolved = |address: &str| grants.allows_resolved("repo.example", address.parse().unwrap(), 443);
         for good in ["192.0.2.1", "10.0.0.1", "2001:db8::1", "127.0.0.1", "::ffff:127.0.0.1"] {
             assert!(resolved(good), "{good}");
         }
-        // The test of `inward` covers all of these ranges.
+        // The test of `special` covers all of these ranges.
         for bad in ["127.0.0.2", "169.254.169.254", "::ffff:169.254.169.254", "fd00:ec2::254"] {
             assert!(!resolved(bad), "{bad}");
         }
         assert!(!grants.allows_resolved("other.example", "192.0.2.1".parse().unwrap(), 443));
         assert!(!grants.allows_resolved("repo.example", "192.0.2.1".parse().unwrap(), 80));
+    }
+
+    #[test]
+    fn an_address_is_reached_as_its_name_is() {
+        let address = "192.0.2.1".parse().unwrap();
+        for (granted, expect) in [
+            (&["a.example:80", "192.0.2.1:80"][..], true),
+            (&["a.example:80", "192.0.2.0/24:80-90"], true),
+            (&["a.example:80", "a.example:443", "192.0.2.1:80"], false),
+            (&["a.example:80", "a.example:443", "192.0.2.1:*"], true),
+            (&["a.example:*", "192.0.2.1:80"], false),
+            (&["a.example:80"], false),
+            (&["192.0.2.1:80"], false),
+            (&[], false),
+        ] {
+            assert_eq!(rules(granted).allows_as("A.example.", address), expect, "{granted:?}");
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! The addresses that a call may connect to: granted addresses and networks, and the addresses of granted names that
 //! the minion resolved during this call. An address of a name is allowed only at that name's ports. It is never allowed
 //! if it is special: this host, a link-local address, an unspecified or multicast address, or an address where clouds
-//! serve credentials.
+//! serve credentials. The addresses of this host's interfaces are the minion's to leave out.
 //!
 //! System calls beside the usual: `socket` (TCP), `connect`, `getsockname`, `getpeername`, `getsockopt`, `setsockopt`,
 //! `shutdown`.
@@ -11,7 +11,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use brine_sandbox_wire::hosts::{NetworkHost, inward, plain};
+use brine_sandbox_wire::hosts::{NetworkHost, plain};
+use brine_sandbox_wire::special::special;
 use brine_sandbox_wire::{LogLevel, NetworkRule, Wanted};
 use wasmtime_wasi::sockets::SocketAddrUse;
 
@@ -62,7 +63,7 @@ impl Network {
         let mut usable = Vec::new();
         for address in addresses.iter().take(MAX_OF_NAME).map(|address| plain(*address)) {
             let literal = self.rules.iter().any(|rule| rule.means(&NetworkHost::Address(address)));
-            let by_name = granted && !inward(address);
+            let by_name = granted && special(address).is_none();
             if by_name {
                 let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
                 if found.len() < MAX_OF_CALL

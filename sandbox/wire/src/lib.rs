@@ -24,7 +24,7 @@ pub use messages::{
 pub use brine_capabilities::ops::*;
 pub use brine_capabilities::{
     BeaconEdit, Change, Chunk, Content, DirectGrants, Directory, HttpRequest, ListKind, NetworkRule, Owner, PathAccess,
-    ProcessRun, ScheduleChange, SchedulePlace, Wanted, Watch, hosts,
+    ProcessRun, ScheduleChange, SchedulePlace, Wanted, Watch, hosts, special,
 };
 pub use serde_bytes::ByteBuf;
 

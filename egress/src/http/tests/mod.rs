@@ -16,6 +16,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::*;
+use crate::names::Found;
 
 /// A deadline far beyond the duration of every step, and shorter than the time limit of requests.
 const DEADLINE: Duration = Duration::from_secs(20);
@@ -24,17 +25,23 @@ const DEADLINE: Duration = Duration::from_secs(20);
 #[derive(Default)]
 struct Scripted {
     answers: Mutex<Vec<(&'static str, Vec<IpAddr>)>>,
+    /// This host's addresses.
+    own: Vec<IpAddr>,
     asked: AtomicUsize,
 }
 
 impl Resolver for Scripted {
-    fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
+    fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Found>> {
         self.asked.fetch_add(1, Ordering::Relaxed);
         let mut answers = self.answers.lock().unwrap();
         let at = answers.iter().position(|(known, _)| *known == name);
         let more = at.is_some_and(|at| answers[at + 1..].iter().any(|(known, _)| *known == name));
         let found = at.map(|at| if more { answers.remove(at).1 } else { answers[at].1.clone() });
-        Box::pin(async move { found.ok_or_else(|| io::Error::other("no such name")) })
+        let own = self.own.iter().copied().collect();
+        Box::pin(async move {
+            let addresses = found.ok_or_else(|| io::Error::other("no such name"))?;
+            Ok(Found { addresses, own })
+        })
     }
 }
 
@@ -129,9 +136,14 @@ fn get(url: &str) -> HttpRequest {
 }
 
 fn http(names: &[(&'static str, &str)]) -> (Http, Arc<Scripted>) {
-    let answers = names.iter().map(|(name, all)| (*name, all.split(' ').map(|a| a.parse().unwrap()).collect()));
-    let resolver = Arc::new(Scripted { answers: Mutex::new(answers.collect()), ..Scripted::default() });
+    let resolver = Arc::new(scripted(names));
     (Http::new(Arc::clone(&resolver) as Arc<dyn Resolver>), resolver)
+}
+
+fn scripted(names: &[(&'static str, &str)]) -> Scripted {
+    let answers = names.iter().map(|(name, all)| (*name, all.split(' ').map(|a| a.parse().unwrap()).collect()));
+    let own = ["198.51.100.7", "2001:db8::7"].map(|address| address.parse().unwrap()).to_vec();
+    Scripted { answers: Mutex::new(answers.collect()), own, ..Scripted::default() }
 }
 
 /// Takes note of what was refused, with whether a line would grant it.
@@ -359,6 +371,14 @@ async fn names_that_lead_inward_are_refused() {
         "0.1.2.3",
         "240.0.0.1",
         "fec0::1",
+        "192.0.0.192",
+        "fd20:ce::254",
+        // Addresses of this host's interfaces.
+        "198.51.100.7",
+        "2001:db8::7",
+        "::ffff:198.51.100.7",
+        "64:ff9b::c633:6407",
+        "2002:c633:6407::1",
     ] {
         let (http, _) = http(&[("evil.example", inward)]);
         let (refused, told) = send_told(&http, &caller(&[("evil.example", port)]), get(&url)).await;
@@ -383,6 +403,42 @@ async fn names_that_lead_inward_are_refused() {
     // Rebinding: a second look-up of the name returns another address.
     assert!(send(&http, &granted, get(&url)).await.is_err());
     assert_eq!(server.seen().len(), 0);
+}
+
+/// An owner who grants an address of this host literally keeps it, at the ports of that grant.
+#[tokio::test]
+async fn this_hosts_own_address_is_reached_where_it_is_granted() {
+    let resolver = scripted(&[("self.example", "198.51.100.7 192.0.2.1")]);
+    let owner = Owner::default();
+    let found = |granted: &[(&str, u16)], port| {
+        let (caller, resolver, owner) = (caller(granted), &resolver, &owner);
+        async move { names::addresses(owner, resolver, &caller, "self.example", port).await.unwrap() }
+    };
+    let shown = |addresses: Vec<IpAddr>| addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+    let by_name = [("self.example", 8080)];
+    assert_eq!(shown(found(&by_name, Some(8080)).await), "192.0.2.1");
+    assert_eq!(shown(found(&by_name, None).await), "192.0.2.1");
+    let both = [("self.example", 8080), ("198.51.100.7", 8080)];
+    assert_eq!(shown(found(&both, Some(8080)).await), "198.51.100.7 192.0.2.1");
+    assert_eq!(shown(found(&both, None).await), "198.51.100.7 192.0.2.1");
+    let network = [("self.example", 8080), ("198.51.100.0/24", 8080)];
+    assert_eq!(shown(found(&network, Some(8080)).await), "198.51.100.7 192.0.2.1");
+    // An executor takes an address of a name for good at all ports of the name.
+    let elsewhere = [("self.example", 8080), ("198.51.100.7", 22)];
+    assert_eq!(shown(found(&elsewhere, Some(8080)).await), "192.0.2.1");
+    assert_eq!(shown(found(&elsewhere, None).await), "192.0.2.1");
+    // An address that the request itself names was granted as such.
+    let literal = names::addresses(&owner, &resolver, &caller(&both), "198.51.100.7", Some(8080)).await.unwrap();
+    assert_eq!(shown(literal), "198.51.100.7");
+}
+
+#[tokio::test]
+async fn redirects_to_this_hosts_own_address_are_refused() {
+    let server = Server::says(redirect(302, "http://self.example:8080/")).await;
+    let (http, _) = http(&[("self.example", "198.51.100.7")]);
+    let granted = caller(&[("127.0.0.1", server.at.port()), ("self.example", 8080)]);
+    let refused = send(&http, &granted, get(&server.url("/"))).await.unwrap_err();
+    assert!(refused.contains("self.example resolves to 198.51.100.7, which is this host itself"), "{refused}");
 }
 
 #[tokio::test]

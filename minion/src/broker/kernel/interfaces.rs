@@ -3,47 +3,29 @@
 //! The kernel's files in `/proc` do not have them, and getifaddrs(3) has neither parents nor scopes.
 
 use std::collections::BTreeMap;
-use std::io::{Error, ErrorKind, Result};
+use std::io::Result;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::time::Duration;
 
-use rustix::net::netlink::SocketAddrNetlink;
-use rustix::net::sockopt::{Timeout, set_socket_timeout};
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, connect, recv, send, socket_with};
+use brine_egress::netlink::{AF_INET, AF_INET6, IFA_ADDRESS, IFA_LOCAL, RTM_GETADDR, RTM_NEWADDR, ask, attributes};
 use serde::Serialize;
 
 /// Upper bound on the interfaces in the table, as in the grains. Container hosts have hundreds.
 const MAX_INTERFACES: usize = 1024;
 /// Upper bound on the addresses of an interface. Load balancers have some hundreds.
 const MAX_ADDRESSES: usize = 1024;
-/// Upper bound on the messages that are read of one answer, and on the time that the kernel may take for each.
-const MAX_MESSAGES: usize = 65_536;
-const PATIENCE: Duration = Duration::from_secs(5);
-/// The kernel sends at most 32 KiB at once.
-const BUFFER: usize = 64 << 10;
 
-// linux/netlink.h, linux/rtnetlink.h, linux/if_link.h, linux/if_addr.h
-const NLMSG_ERROR: u16 = 2;
-const NLMSG_DONE: u16 = 3;
+// linux/rtnetlink.h, linux/if_link.h, linux/if_addr.h
 const RTM_NEWLINK: u16 = 16;
 const RTM_GETLINK: u16 = 18;
-const RTM_NEWADDR: u16 = 20;
-const RTM_GETADDR: u16 = 22;
-/// `NLM_F_REQUEST | NLM_F_DUMP`
-const DUMP: u16 = 0x301;
 const IFLA_ADDRESS: u16 = 1;
 const IFLA_IFNAME: u16 = 3;
 const IFLA_LINK: u16 = 5;
 const IFLA_LINK_NETNSID: u16 = 37;
-const IFA_ADDRESS: u16 = 1;
-const IFA_LOCAL: u16 = 2;
 const IFA_LABEL: u16 = 3;
 const IFA_BROADCAST: u16 = 4;
 const IFF_UP: u32 = 1;
 /// Of IPv4: another address of the same network came first. In IPv6 this bit says something else.
 const IFA_F_SECONDARY: u8 = 1;
-const AF_INET: u8 = 2;
-const AF_INET6: u8 = 10;
 
 /// An interface, as the table has it in JSON.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
@@ -82,61 +64,6 @@ pub(super) fn table() -> Result<Vec<u8>> {
     ask(RTM_GETLINK, |kind, body| found.link(kind, body))?;
     ask(RTM_GETADDR, |kind, body| found.address(kind, body))?;
     Ok(serde_json::to_vec(&found.interfaces())?)
-}
-
-/// Asks the kernel for all that it has of a kind, and hands each message on. None is returned of what is not understood.
-fn ask(kind: u16, mut each: impl FnMut(u16, &[u8]) -> Option<()>) -> Result<()> {
-    let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
-    set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE))?;
-    // Connected to the kernel: no process sends to this socket.
-    connect(&socket, &SocketAddrNetlink::new(0, 0))?;
-    // A header, and `struct rtgenmsg` for any family.
-    let mut request = Vec::with_capacity(20);
-    request.extend(20_u32.to_ne_bytes());
-    request.extend(kind.to_ne_bytes());
-    request.extend(DUMP.to_ne_bytes());
-    request.extend([0; 12]);
-    send(&socket, &request, SendFlags::empty())?;
-    let mut buffer = vec![0; BUFFER];
-    for _ in 0..MAX_MESSAGES {
-        let (_, length) = recv(&socket, &mut buffer[..], RecvFlags::TRUNC)?;
-        let Some(mut rest) = buffer.get(..length) else {
-            return Err(Error::new(ErrorKind::InvalidData, "a message of the kernel is too long"));
-        };
-        while let Some((kind, body, next)) = message(rest) {
-            match kind {
-                NLMSG_DONE => return Ok(()),
-                NLMSG_ERROR => {
-                    let code = body.first_chunk().map_or(0, |code| i32::from_ne_bytes(*code));
-                    return Err(Error::from_raw_os_error(code.saturating_neg()));
-                }
-                kind => _ = each(kind, body),
-            }
-            rest = next;
-        }
-    }
-    Err(Error::new(ErrorKind::InvalidData, "the kernel's answer has no end"))
-}
-
-/// The first message: its type and content, and what follows it.
-fn message(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
-    let length = usize::try_from(u32::from_ne_bytes(*bytes.first_chunk()?)).ok()?;
-    let kind = u16::from_ne_bytes(*bytes.get(4..)?.first_chunk()?);
-    Some((kind, bytes.get(16..length)?, bytes.get(length.next_multiple_of(4)..).unwrap_or_default()))
-}
-
-/// Attributes by their types.
-fn attributes(mut bytes: &[u8]) -> BTreeMap<u16, &[u8]> {
-    let mut all = BTreeMap::new();
-    while let Some((length, kind)) = bytes
-        .first_chunk::<4>()
-        .map(|[a, b, c, d]| (usize::from(u16::from_ne_bytes([*a, *b])), u16::from_ne_bytes([*c, *d])))
-    {
-        let Some(value) = bytes.get(4..length) else { break };
-        all.insert(kind, value);
-        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
-    }
-    all
 }
 
 /// A text that a NUL byte ends.
@@ -352,16 +279,6 @@ mod tests {
         }
         let all = found.interfaces();
         assert_eq!((all.len(), all[0].inet.len()), (MAX_INTERFACES, MAX_ADDRESSES));
-    }
-
-    #[test]
-    fn lengths_are_not_believed() {
-        let head = |length: u32| [&length.to_ne_bytes()[..], &RTM_NEWLINK.to_ne_bytes(), &[0; 10]].concat();
-        assert_eq!(message(&head(16)), Some((RTM_NEWLINK, &[][..], &[][..])));
-        for wrong in [0, 15, 17, u32::MAX] {
-            assert_eq!(message(&head(wrong)), None, "{wrong}");
-        }
-        assert!(attributes(&[0, 0, 1, 0, 1]).is_empty() && attributes(&[255, 255, 1, 0, 1]).is_empty());
     }
 
     #[test]
