@@ -5,24 +5,28 @@
 //! fired as `salt/beacon/<id>/<name>/…`, as Salt's minion does.
 //!
 //! - `config.rs` what is said of one beacon · `run.rs` when each of them looks · `look.rs` one look, and its events
-//! - `edit.rs`   changes, and the file that keeps them
+//! - `edit.rs`   changes, and the file that keeps them · `lines.rs` how much they write to the log
 
 mod config;
 mod edit;
+mod lines;
 mod look;
 mod run;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::Instant;
 
 use brine_protocol::config::settings;
+use brine_protocol::text::Turn;
 use brine_protocol::value::{Value, ValueExt, empty_map};
 use brine_sandbox::Sandbox;
 use tokio::sync::watch;
 
 use crate::config::MinionOpts;
 use crate::pillar::PillarStore;
+use lines::Lines;
 pub(crate) use run::Runner;
 
 /// The key of the configuration and of the pillar.
@@ -43,6 +47,8 @@ pub(crate) struct Beacons {
     names: watch::Sender<BTreeSet<String>>,
     /// The looks under way: by the jid of each the function that is called, and the beacon.
     looks: Mutex<HashMap<String, (String, String)>>,
+    /// What each has written to the log.
+    lines: Lines,
     /// Whether they run in this process.
     runs: AtomicBool,
     /// What was said last of each beacon, so that it is said once.
@@ -70,6 +76,7 @@ impl Beacons {
             sandbox: OnceLock::new(),
             names: watch::Sender::default(),
             looks: Mutex::default(),
+            lines: Lines::default(),
             runs,
             said,
         })
@@ -94,6 +101,16 @@ impl Beacons {
         let looks = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
         let (fun, name) = looks.get(jid)?;
         (*chain == [fun.as_str()]).then(|| name.clone())
+    }
+
+    /// Counts a line that a call writes to the log, or a function that it called. None if it is no look of a beacon.
+    pub(crate) fn count_line(&self, jid: &str, message: &str) -> Option<(String, Turn)> {
+        let looks = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
+        let (_, name) = looks.get(jid)?;
+        let name = name.clone();
+        drop(looks);
+        let turn = self.lines.count(&name, message, Instant::now());
+        Some((name, turn))
     }
 
     fn own(&self) -> MutexGuard<'_, Value> {
@@ -160,5 +177,46 @@ fn add(all: &mut Value, more: &[(Value, Value)]) {
         if let Some(name) = name.text() {
             all.insert(name, config.clone());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use brine_protocol::config::{Config, Role};
+
+    use super::*;
+
+    /// The beacons of a minion whose configuration is in this folder and says nothing.
+    pub(super) fn beacons(folder: &Path) -> Arc<Beacons> {
+        let config = Config::from_yaml("id: m1\n", &folder.join("minion"), Role::Minion).unwrap();
+        let opts = MinionOpts::from_config(config, None).unwrap();
+        let beacons = Beacons::new(Arc::new(opts), PillarStore::new());
+        beacons.runs.store(true, Ordering::Relaxed);
+        beacons
+    }
+
+    /// Each call has a jid of its own, and the bound is the beacon's.
+    #[test]
+    fn the_lines_of_all_calls_of_a_beacon_count_together() {
+        let folder = tempfile::tempdir().unwrap();
+        let beacons = beacons(folder.path());
+        let line = "x".repeat(1_000);
+        let mut said = 0;
+        for call in 0..100 {
+            let jid = format!("2026112013474024{call:04}");
+            let look = ("flood.beacons.watch".to_owned(), "flood".to_owned());
+            beacons.looks.lock().unwrap().insert(jid.clone(), look);
+            for _ in 0..60 {
+                let (name, turn) = beacons.count_line(&jid, &line).unwrap();
+                assert_eq!(name, "flood");
+                said += usize::from(turn.say);
+            }
+            beacons.looks.lock().unwrap().clear();
+            assert_eq!(beacons.count_line(&jid, &line), None, "the log of other calls has the bounds of a call alone");
+        }
+        // The clock is real: a second minute may begin meanwhile.
+        assert!(said <= 2 * 59, "{said}");
     }
 }

@@ -288,6 +288,7 @@ impl Table {
         self.said = said;
         beacons.names.send_replace(self.entries.keys().cloned().collect());
         beacons.forget_said(|name| self.entries.contains_key(name));
+        beacons.lines.retain(|name| self.entries.contains_key(name));
     }
 
     /// Takes beacons whose turn it is: so many that look, and so many that wait by themselves.

@@ -35,7 +35,7 @@ use brine_egress::{Http, Resolver, SystemResolver};
 use brine_protocol::value::Value;
 use brine_sandbox::{Broker, Caller, HostError, HostOp, JobContext, LogLevel, RefusedCall, Sandbox};
 use futures_util::future::BoxFuture;
-use tracing::{debug, error, info, trace, warn};
+use tracing::{Level, debug, enabled, error, info, trace, warn};
 
 use crate::beacons::Beacons;
 use crate::config::MinionOpts;
@@ -189,6 +189,17 @@ impl Broker for MinionBroker {
 
     fn log(&self, job: &JobContext, level: LogLevel, message: &str) {
         let (jid, function) = (&job.jid, &job.function);
+        // Lines that the log does not have cost nothing.
+        if is_logged(level)
+            && let Some((beacon, turn)) = self.beacons.count_line(jid, message)
+        {
+            if turn.unsaid > 0 {
+                warn!("{} lines of beacon {beacon} were left out", turn.unsaid);
+            }
+            if !turn.say {
+                return;
+            }
+        }
         match level {
             LogLevel::Trace => trace!(jid, function, "module: {message}"),
             LogLevel::Debug => debug!(jid, function, "module: {message}"),
@@ -196,6 +207,16 @@ impl Broker for MinionBroker {
             LogLevel::Warning => warn!(jid, function, "module: {message}"),
             LogLevel::Error => error!(jid, function, "module: {message}"),
         }
+    }
+}
+
+fn is_logged(level: LogLevel) -> bool {
+    match level {
+        LogLevel::Trace => enabled!(Level::TRACE),
+        LogLevel::Debug => enabled!(Level::DEBUG),
+        LogLevel::Info => enabled!(Level::INFO),
+        LogLevel::Warning => enabled!(Level::WARN),
+        LogLevel::Error => enabled!(Level::ERROR),
     }
 }
 

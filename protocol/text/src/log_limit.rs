@@ -1,16 +1,17 @@
-//! Limits the lines in the log about one kind of thing, so that a flood of them does not fill the disk.
+//! Limits what the log has about one kind of thing, so that a flood of it does not fill the disk.
 
 use std::time::{Duration, Instant};
 
-/// Time of a window.
+/// Time of a window for lines.
 const WINDOW: Duration = Duration::from_secs(10);
 
-/// Counts lines of one kind.
+/// Counts lines of one kind, or their bytes.
 #[derive(Debug)]
 pub struct LogLimit {
-    max_lines: u32,
+    most: u64,
+    window: Duration,
     began: Option<Instant>,
-    said: u32,
+    said: u64,
     unsaid: u64,
 }
 
@@ -26,20 +27,33 @@ pub struct Turn {
 impl LogLimit {
     /// So many lines in ten seconds.
     #[must_use]
-    pub const fn new(max_lines: u32) -> Self {
-        Self { max_lines, began: None, said: 0, unsaid: 0 }
+    pub fn new(max_lines: u32) -> Self {
+        Self::within(u64::from(max_lines), WINDOW)
+    }
+
+    /// So much in each time.
+    #[must_use]
+    pub const fn within(most: u64, window: Duration) -> Self {
+        Self { most, window, began: None, said: 0, unsaid: 0 }
     }
 
     /// Counts a line.
     pub fn count_line(&mut self, now: Instant) -> Turn {
-        if self.began.is_none_or(|began| now - began > WINDOW) {
+        self.count(1, now)
+    }
+
+    /// Counts a line of this size. After the first that does not fit, all others of that time are left out: without it, they would mislead.
+    pub fn count(&mut self, size: u64, now: Instant) -> Turn {
+        if self.began.is_none_or(|began| now - began > self.window) {
             (self.began, self.said) = (Some(now), 0);
         }
-        if self.said >= self.max_lines {
+        let said = self.said.saturating_add(size);
+        if said > self.most {
+            self.said = self.most;
             self.unsaid += 1;
             return Turn { say: false, unsaid: 0 };
         }
-        self.said += 1;
+        self.said = said;
         Turn { say: true, unsaid: std::mem::take(&mut self.unsaid) }
     }
 }
@@ -56,5 +70,19 @@ mod tests {
         let later = now + WINDOW + Duration::from_millis(1);
         assert_eq!(log_limit.count_line(later), Turn { say: true, unsaid: 990 });
         assert_eq!(log_limit.count_line(later), Turn { say: true, unsaid: 0 });
+    }
+
+    #[test]
+    fn sizes_are_counted_and_what_follows_a_gap_is_left_out() {
+        let minute = Duration::from_secs(60);
+        let (mut log_limit, now) = (LogLimit::within(100, minute), Instant::now());
+        let say = Turn { say: true, unsaid: 0 };
+        assert_eq!([log_limit.count(60, now), log_limit.count(40, now)], [say, Turn { say: true, unsaid: 0 }]);
+        let mut log_limit = LogLimit::within(100, minute);
+        assert!(log_limit.count(60, now).say && !log_limit.count(41, now).say && !log_limit.count(1, now).say);
+        assert!(!log_limit.count(1, now + minute).say);
+        let later = now + minute + Duration::from_millis(1);
+        assert!(!log_limit.count(101, later).say, "one that never fits");
+        assert_eq!(log_limit.count(1, later + minute + Duration::from_millis(1)), Turn { say: true, unsaid: 4 });
     }
 }
