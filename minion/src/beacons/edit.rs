@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use brine_protocol::config::settings;
+use brine_protocol::config::{settings, yaml};
+use brine_protocol::msgpack;
 use brine_protocol::value::{Value, ValueExt, empty_map, map};
 use brine_render::yaml::{DumpOptions, dump};
 use brine_sandbox::BeaconEdit;
@@ -11,6 +12,10 @@ use super::{BEACONS, Beacons, ENABLED};
 
 /// Upper bound on the beacons of the configuration.
 pub(super) const MAX_BEACONS: usize = 1_000;
+/// Upper bound on their bytes in MessagePack, all together. Their text, which is saved, has up to twice as many as a rule.
+const MAX_TOTAL: usize = 512 << 10;
+/// Upper bound on the bytes of the file: the minion reads it at its start, with the rest of its configuration.
+const MAX_FILE: usize = 1 << 20;
 /// Mode of the file: a configuration may have secrets.
 const MODE: u32 = 0o640;
 const FILE: &str = "beacons.conf";
@@ -41,13 +46,10 @@ impl Beacons {
         match edit {
             BeaconEdit::Put { name, config } => {
                 of_pillar(&name, "modify")?;
-                let config = brine_protocol::msgpack::decode(&config, &brine_protocol::msgpack::Limits::DISK);
+                let config = msgpack::decode(&config, &msgpack::Limits::DISK);
                 let config = config.map_err(|e| format!("the configuration of {name} cannot be read: {e}"))?;
                 super::config::read(&name, &config).map_err(|why| format!("Beacon {name}: {why}"))?;
-                if !own.has(&name) && own.entries().is_some_and(|all| all.len() >= MAX_BEACONS) {
-                    return Err(format!("there are {MAX_BEACONS} beacons, and no more may be"));
-                }
-                own.insert(&name, config);
+                put(own, &name, config)?;
             }
             BeaconEdit::Delete { name } => {
                 of_pillar(&name, "delete")?;
@@ -90,15 +92,8 @@ impl Beacons {
     /// One line.
     pub(crate) async fn save(&self) -> Result<(), String> {
         let (own, path) = (self.own().clone(), self.saved_in());
-        let text = match own.entries() {
-            Some([]) | None => String::new(),
-            Some(_) => {
-                let dumped = brine_render::Value::from_wire(&map([(BEACONS, own)])).map_err(|e| e.to_string())?;
-                let options = DumpOptions { default_flow_style: Some(false), ..DumpOptions::default() };
-                dump(&dumped, &options).map_err(|e| e.to_string())?
-            }
-        };
         let write = move || {
+            let text = text(own)?;
             // What it leads to is not the minion's to replace.
             if std::fs::symlink_metadata(&path).is_ok_and(|there| there.is_symlink()) {
                 return Err(format!("{} is a symbolic link", path.display()));
@@ -108,5 +103,100 @@ impl Beacons {
             brine_protocol::files::write_synced(&path, text.as_bytes(), MODE).map_err(|e| e.to_string())
         };
         tokio::task::spawn_blocking(write).await.map_err(|_| "the minion failed".to_owned())?
+    }
+}
+
+/// Adds or replaces a beacon.
+fn put(own: &mut Value, name: &str, config: Value) -> Result<(), String> {
+    if !own.has(name) && own.entries().is_some_and(|all| all.len() >= MAX_BEACONS) {
+        return Err(format!("there are {MAX_BEACONS} beacons, and no more may be"));
+    }
+    let before = own.clone();
+    own.insert(name, config);
+    let size = msgpack::encode_disk(own).len();
+    if size > MAX_TOTAL {
+        *own = before;
+        return Err(format!("all beacons together would have {size} bytes, more than {MAX_TOTAL}"));
+    }
+    Ok(())
+}
+
+/// The text of the file.
+fn text(own: Value) -> Result<String, String> {
+    if own.entries().is_none_or(<[_]>::is_empty) {
+        return Ok(String::new());
+    }
+    let whole = map([(BEACONS, own)]);
+    let dumped = brine_render::Value::from_wire(&whole).map_err(|e| e.to_string())?;
+    let options = DumpOptions { default_flow_style: Some(false), ..DumpOptions::default() };
+    let text = dump(&dumped, &options).map_err(|e| e.to_string())?;
+    if text.len() > MAX_FILE {
+        return Err(format!("the file would have {} bytes, more than {MAX_FILE}", text.len()));
+    }
+    // With a file that cannot be read, the minion would not start again.
+    yaml::load(&text).map_err(|e| format!("the file could not be read again: {e}"))?;
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_protocol::value::list;
+
+    use super::*;
+    use crate::beacons::tests::beacons;
+
+    fn of_bytes(bytes: usize) -> Value {
+        list([map([("files", "x".repeat(bytes))])])
+    }
+
+    #[test]
+    fn what_is_put_is_bounded_together() {
+        let mut own = empty_map();
+        let refused = (0..MAX_BEACONS).find_map(|nth| put(&mut own, &format!("b{nth}"), of_bytes(60 << 10)).err());
+        assert!(refused.unwrap().starts_with("all beacons together would have "));
+        assert_eq!(own.entries().unwrap().len(), 8, "what was refused is not there");
+        assert!(put(&mut own, "b0", of_bytes(10)).is_ok() && put(&mut own, "small", of_bytes(10)).is_ok());
+        assert!(text(own).is_ok());
+        let mut own = empty_map();
+        (0..MAX_BEACONS).for_each(|nth| put(&mut own, &format!("b{nth}"), of_bytes(10)).unwrap());
+        assert!(put(&mut own, "one more", of_bytes(10)).unwrap_err().starts_with("there are 1000 beacons"));
+        assert!(put(&mut own, "b7", of_bytes(20)).is_ok() && text(own).is_ok());
+    }
+
+    #[test]
+    fn a_file_that_could_not_be_read_is_not_written() {
+        // What little is in MessagePack can be much as text.
+        let deep = |items| (0..12).fold(list(vec![Value::Nil; items]), |inner, _| list([inner]));
+        let of = |beacons: usize| Value::Map((0..beacons).map(|nth| (format!("b{nth}").into(), deep(4_000))).collect());
+        assert!(text(of(1)).is_ok());
+        assert!(msgpack::encode_disk(&of(40)).len() < MAX_TOTAL, "it can be put");
+        let why = text(of(40)).unwrap_err();
+        assert!(why.starts_with("the file would have ") && why.ends_with("more than 1048576"), "{why}");
+        // The configuration's reader has a bound on levels, as the writer has not.
+        let deeper = (0..120).fold(Value::from(1), |inner, _| list([inner]));
+        let why = text(map([("b", deeper)])).unwrap_err();
+        assert!(why.contains("levels"), "{why}");
+        assert_eq!(text(empty_map()).unwrap(), "");
+    }
+
+    /// A beacon that is small as a message may be too large as text.
+    #[tokio::test]
+    async fn a_file_that_was_saved_stays_when_the_next_one_would_be_too_large() {
+        let folder = tempfile::tempdir().unwrap();
+        let beacons = beacons(folder.path());
+        let put = |name: String, config: Value| {
+            let config = msgpack::encode_disk(&config).into();
+            beacons.edit(BeaconEdit::Put { name, config }).0
+        };
+        put("load".to_owned(), list([map([("interval", 5)])])).unwrap();
+        beacons.save().await.unwrap();
+        let saved = || std::fs::read_to_string(folder.path().join("minion.d/beacons.conf")).unwrap();
+        let before = saved();
+        assert_eq!(before, "beacons:\n  load:\n  - interval: 5\n");
+        let deep = (0..12).fold(list(vec![Value::Nil; 4_000]), |inner, _| list([inner]));
+        (0..40).for_each(|nth| put(format!("b{nth}"), deep.clone()).unwrap());
+        assert!(beacons.save().await.unwrap_err().starts_with("the file would have "));
+        assert_eq!(saved(), before);
+        assert!(put("large".to_owned(), of_bytes(MAX_TOTAL)).is_err());
     }
 }
