@@ -138,6 +138,23 @@ impl Entry {
         self.sha256.is_none_or(|bound| bound == sha256) && self.signed(signers)
     }
 
+    /// Returns the entry for another content, with what holds whatever the content is: refusals, signatures that are needed, limits and
+    /// recordings. What was granted to the content that it is bound to is left out.
+    pub(crate) fn for_content(&self, sha256: Sha256Hex) -> Self {
+        let Self { sha256: _, signed_by, downgrade: _, says, user: _, limits, max_running, max_queued, record } = self;
+        Self {
+            sha256: Some(sha256),
+            signed_by: signed_by.clone().filter(|signers| *signers != Signers::NotNeeded),
+            downgrade: None,
+            says: says.iter().filter(|(_, grant)| **grant == Grant::No).map(|(key, no)| (*key, no.clone())).collect(),
+            user: None,
+            limits: *limits,
+            max_running: *max_running,
+            max_queued: *max_queued,
+            record: *record,
+        }
+    }
+
     /// Checks whether the content has the signatures that the entry requires.
     pub(crate) fn signed(&self, signers: &[KeyId]) -> bool {
         match &self.signed_by {

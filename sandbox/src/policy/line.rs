@@ -107,16 +107,14 @@ impl Explain {
         (0..=counts).rev().find(usable).unwrap_or(counts)
     }
 
-    /// Returns the entry that is there, for this content, or a new one.
+    /// Returns the entry that is there, for this content, or a new one. What the owner granted to another content is not in it: nobody
+    /// has said that this one may have it.
     fn own(&self, level: usize) -> Entry {
-        let mut entry = match &self.levels[level] {
+        match &self.levels[level] {
+            Some(entry) if entry.sha256.is_some_and(|bound| bound != self.sha256) => entry.for_content(self.sha256),
             Some(entry) => entry.clone(),
             None => Entry { sha256: (!self.standard).then_some(self.sha256), ..Entry::default() },
-        };
-        if entry.sha256.is_some() {
-            entry.sha256 = Some(self.sha256);
         }
-        entry
     }
 
     fn at(&self, level: usize, entry: Entry) -> Line {

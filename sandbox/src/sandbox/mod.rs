@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use brine_sandbox_walls::Walls;
-use brine_sandbox_wire::{JobContext, PolicyOp, StateContext};
+use brine_sandbox_wire::{JobContext, PolicyOp, Sha256Hex, StateContext};
 use bytes::Bytes;
 use rmpv::Value;
 use tokio::sync::{Mutex, Semaphore};
@@ -393,6 +393,11 @@ impl Sandbox {
     /// Returns one module's description.
     pub fn describe(&self, name: &str) -> Option<Arc<Module>> {
         self.inner.store.get(name).map(|entry| Arc::clone(&entry.module))
+    }
+
+    /// Returns the hash of a module's content: of the one in use, else of the one that the policy or the owner keeps out.
+    pub fn content(&self, name: &str) -> Option<Sha256Hex> {
+        self.inner.store.content(name)
     }
 
     /// Returns what a receipt says of the module of a function in jobs of this master (None: of this host); none if there is no such

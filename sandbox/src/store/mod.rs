@@ -246,6 +246,13 @@ impl Store {
         of(&self.refused()).or_else(|| of(&self.all_left_out()))
     }
 
+    /// Returns the content of this module that there is: the one in use, else the one that the policy or the owner keeps out.
+    pub(crate) fn content(&self, name: &str) -> Option<Sha256Hex> {
+        let in_use = self.get(name).map(|entry| entry.module.sha256);
+        let refused = || self.refusal_of(name).map(|refused| refused.sha256);
+        in_use.or_else(refused).or_else(|| self.held(name).map(|held| held.sha256()))
+    }
+
     /// Returns the modules that wait for the owner's decision.
     pub(crate) fn all_held(&self) -> MutexGuard<'_, BTreeMap<ModuleName, Arc<Held>>> {
         locked(&self.held)
