@@ -19,9 +19,14 @@ impl Perform<PolicyOp> for MinionBroker {
             }
             PolicyOp::Refusals => self.of_disk(move |this| Ok(this.refusals.list(master.as_deref()))).await,
             PolicyOp::Suggest { since_s, module } => {
-                let lines =
-                    move |this: &OfDisk| suggest::lines(&this.refusals, master.as_deref(), since_s, module.as_deref());
-                self.of_disk(move |this| Ok(lines(this))).await
+                let sandbox = self.sandbox()?;
+                let lines = move |this: &OfDisk| {
+                    let said = this.opts.sandbox_on_disk()?;
+                    let content = |module: &str| sandbox.content(module).map(|content| content.to_string());
+                    let now = suggest::Now { said: &said, content: &content };
+                    Ok(suggest::lines(&this.refusals, &now, master.as_deref(), since_s, module.as_deref()))
+                };
+                self.of_disk(lines).await
             }
             PolicyOp::Grant { line } => self.change(caller, Deed::Grant, line).await,
             PolicyOp::Revoke { line } => self.change(caller, Deed::Revoke, line).await,

@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use similar::{ChangeTag, TextDiff};
 
 use super::line::OwnersLine;
-use super::value::{add, at, put, same, take};
+use super::value::{at, put, same, take};
 use super::{edit, risk};
 use crate::config::MinionOpts;
 
@@ -51,11 +51,16 @@ pub(crate) fn carry_out(opts: &MinionOpts, deed: Deed, text: &str, test: bool) -
         let path = file.path.display();
         format!("{why}; nothing was changed: write it into {path} by hand, below sandbox: modules:  {text}")
     };
+    let added = |line: &OwnersLine, to: Option<&Value>| {
+        let why = |why: String| {
+            line.not_its_content(to).map_or_else(|| by_hand(&why), |why| format!("nothing was changed: {why}"))
+        };
+        line.added_to(to).map_err(why)
+    };
     let present = at(&file.value, &line.path).cloned();
     let (new, changed) = match deed {
         Deed::Grant => {
-            let mut new = present.clone().unwrap_or(Value::Nil);
-            add(&mut new, &line.entry).map_err(|why| by_hand(&why))?;
+            let new = added(&line, present.as_ref())?;
             let changed = present.as_ref() != Some(&new);
             (Some(new), changed)
         }
@@ -78,9 +83,8 @@ pub(crate) fn carry_out(opts: &MinionOpts, deed: Deed, text: &str, test: bool) -
     let mut whole = said_now;
     if file.is_all {
         whole = expected.get(SECTION).cloned().unwrap_or(Value::Nil);
-    } else if let Some(new) = &new {
-        let mut merged = at(&whole, &line.path[1..]).cloned().unwrap_or(Value::Nil);
-        add(&mut merged, new).map_err(|why| by_hand(&why))?;
+    } else if let (Deed::Grant, Some(entry)) = (deed, new) {
+        let merged = added(&OwnersLine { path: line.path.clone(), entry }, at(&whole, &line.path[1..]))?;
         put(&mut whole, &line.path[1..], Some(merged)).map_err(|why| by_hand(&why))?;
     }
     Settings::load(&whole, &opts.conf_dir).map_err(|why| format!("{why}; nothing was changed"))?;
@@ -100,7 +104,9 @@ pub(crate) fn carry_out(opts: &MinionOpts, deed: Deed, text: &str, test: bool) -
         ("written", Value::from(!test)),
     ];
     if deed == Deed::Grant {
-        said.push(("risk", Value::from(risk::of(line.module(), &line.entry))));
+        // The line can make stronger what the entry says already, in this file or in another one.
+        let entry = at(&whole, &line.path[1..]).unwrap_or(&line.entry);
+        said.push(("risk", Value::from(risk::of(line.key(), entry))));
     }
     if !test {
         said.push((
@@ -346,6 +352,47 @@ mod tests {
             for (name, text) in files.iter().filter(|(name, _)| changed.is_err() || changed.unwrap().0 != *name) {
                 assert_eq!(fs::read_to_string(dir.path().join(name)).unwrap(), *text, "{files:?}");
             }
+        }
+    }
+
+    /// What the owner granted to one content is not another's because a line for that one is granted.
+    #[test]
+    fn a_new_content_gets_what_the_line_says_and_nothing_else() {
+        let hash = |byte: &str| format!("\"{}\"", byte.repeat(32));
+        let (old, new) = (hash("0a"), hash("0b"));
+        let entry = format!("st: {{sha256: {old}, filesystem: {{/srv: rw}}, pillar: [secrets], states: []}}");
+        let text = format!("sandbox:\n  modules:\n    x: {{grains: true}}\n    {entry}   # mine\n");
+        let line = format!("st: {{sha256: {new}, states: [st.slow]}}");
+        let (main, other, own) = ("minion", "minion.d/a.conf", "minion.d/sandbox.conf");
+        for files in [&[(main, text.as_str())][..], &[(other, &text), (own, "sandbox: {learn: true}\n")]] {
+            let (dir, opts) = folder(files);
+            let why = carry_out(&opts, Deed::Grant, &line, false).unwrap_err();
+            assert!(why.contains("nothing was changed") && why.contains("sandbox.revoke 'st: "), "{why}");
+            for (file, text) in files {
+                assert_eq!(fs::read_to_string(dir.path().join(file)).unwrap(), *text);
+            }
+        }
+        // The command that it names, and then the line.
+        let (dir, opts) = folder(&[(main, &text)]);
+        let why = carry_out(&opts, Deed::Grant, &line, false).unwrap_err();
+        let revoke = why.split_once("sandbox.revoke '").unwrap().1.strip_suffix('\'').unwrap();
+        carry_out(&opts, Deed::Revoke, revoke, false).unwrap();
+        carry_out(&opts, Deed::Grant, &line, false).unwrap();
+        let now = fs::read_to_string(dir.path().join(main)).unwrap();
+        assert!(now.contains("st.slow") && !now.contains("secrets") && !now.contains("/srv"), "{now}");
+    }
+
+    /// Harmless by itself, and with what is there as good as the whole host.
+    #[test]
+    fn the_risk_is_that_of_the_entry_as_it_will_be() {
+        let own = "sandbox:\n  modules:\n    m: {process: [/srv/app/run]}\n";
+        for files in
+            [&[("minion", own)][..], &[("minion.d/a.conf", own), ("minion.d/sandbox.conf", "sandbox: {learn: true}\n")]]
+        {
+            let (_dir, opts) = folder(files);
+            let done = carry_out(&opts, Deed::Grant, "m: {filesystem: {/srv/app: rw}}", true).unwrap();
+            let risk = done.get_text("risk").unwrap();
+            assert!(risk.starts_with("high: m could run anything as /srv/app/run"), "{files:?}: {risk}");
         }
     }
 

@@ -3,32 +3,40 @@
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use brine_protocol::value::{Value, list, map};
-use brine_sandbox::yaml_text;
+use brine_protocol::value::{Value, ValueExt, list, map};
 
 use super::journal::Entry;
 use super::line::OwnersLine;
 use super::refusals::{JOBS_MAX, Refusals, time};
 use super::risk;
-use super::value::{add, flow};
+use super::value::{CONTENT, add, at, same_content};
 
 /// Lines of an answer.
 const LINES_MAX: usize = 200;
 /// Functions and wishes that are named with a line.
 const NAMES_MAX: usize = 20;
 
+/// What there is, apart from what was refused.
+pub(crate) struct Now<'a> {
+    /// What the configuration says of `sandbox`.
+    pub(crate) said: &'a Value,
+    /// The content that a module has.
+    pub(crate) content: &'a dyn Fn(&str) -> Option<String>,
+}
+
 /// The answer of `sandbox.suggest`. Blocks on the disk.
 pub(crate) fn lines(
     refusals: &Refusals,
+    now: &Now<'_>,
     for_master: Option<&str>,
     since_s: Option<u64>,
     module: Option<&str>,
 ) -> Value {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    let from = since_s.map_or(0, |since| now.saturating_sub(since));
+    let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let from = since_s.map_or(0, |since| time.saturating_sub(since));
     let mut all = refusals.all(for_master);
     all.retain(|entry| entry.last >= from && module.is_none_or(|module| entry.module == module));
-    Value::Array(joined(&all).iter().take(LINES_MAX).map(Suggestion::shown).collect())
+    Value::Array(joined(&all, now).iter().take(LINES_MAX).map(|one| one.shown(now)).collect())
 }
 
 /// A line, and what wanted it.
@@ -37,17 +45,21 @@ struct Suggestion<'a> {
     of: Vec<&'a Entry>,
 }
 
-/// One line for each place in the configuration.
-fn joined(entries: &[Entry]) -> Vec<Suggestion<'_>> {
+/// One line for each place in the configuration, for the content that its module has now.
+fn joined<'a>(entries: &'a [Entry], now: &Now<'_>) -> Vec<Suggestion<'a>> {
     let mut places: BTreeMap<Vec<String>, Suggestion<'_>> = BTreeMap::new();
     for entry in entries {
         let Some(line) = entry.line.as_deref().and_then(|line| OwnersLine::parse(line).ok()) else { continue };
+        if !now.is_meant(&line) {
+            continue;
+        }
         match places.get_mut(&line.path) {
             None => drop(places.insert(line.path.clone(), Suggestion { line, of: vec![entry] })),
             Some(known) => {
+                // Two that say different things of the same: the last one counts. None is about another content.
+                let same_content = known.line.entry.get(CONTENT).is_some() == line.entry.get(CONTENT).is_some();
                 let mut both = known.line.entry.clone();
-                // Two that say different things of the same, such as other contents: the last one counts.
-                if add(&mut both, &line.entry).is_ok() {
+                if same_content && add(&mut both, &line.entry).is_ok() {
                     known.line.entry = both;
                     known.of.push(entry);
                 }
@@ -59,18 +71,30 @@ fn joined(entries: &[Entry]) -> Vec<Suggestion<'_>> {
     all
 }
 
-impl Suggestion<'_> {
-    fn text(&self) -> String {
-        let entry = flow(&self.line.entry);
-        match self.line.path.as_slice() {
-            [_, _, master, _, key] => {
-                format!("masters: {{{}: {{modules: {{{}: {entry}}}}}}}", yaml_text(master), yaml_text(key))
-            }
-            path => format!("{}: {entry}", yaml_text(path.last().map_or("", String::as_str))),
+impl Now<'_> {
+    /// Whether a line is about the content that its module has. A line for every content is not one for an entry that has been bound to
+    /// one since.
+    fn is_meant(&self, line: &OwnersLine) -> bool {
+        match line.entry.get(CONTENT) {
+            Some(content) => (self.content)(line.module()).is_some_and(|now| same_content(content, &Value::from(now))),
+            None => self.entry(line).is_none_or(|entry| entry.get(CONTENT).is_none()),
         }
     }
 
-    fn shown(&self) -> Value {
+    /// What the configuration says in the place of a line.
+    fn entry(&self, line: &OwnersLine) -> Option<&Value> {
+        at(self.said, line.path.get(1..)?)
+    }
+
+    /// What the line can be used for, with what its entry says already.
+    fn risk(&self, line: &OwnersLine) -> String {
+        let entry = line.added_to(self.entry(line)).unwrap_or_else(|_| line.entry.clone());
+        risk::of(line.key(), &entry)
+    }
+}
+
+impl Suggestion<'_> {
+    fn shown(&self, now: &Now<'_>) -> Value {
         let mut functions: Vec<&str> = self.of.iter().map(|entry| entry.function.as_str()).collect();
         functions.sort_unstable();
         functions.dedup();
@@ -81,17 +105,15 @@ impl Suggestion<'_> {
             }
         }
         let times = self.of.iter().fold(0_u64, |sum, entry| sum.saturating_add(entry.times));
-        let line = self.text();
-        let grant = format!("salt-call --local sandbox.grant '{}'", line.replace('\'', "'\\''"));
         map([
-            ("line", Value::from(line)),
-            ("risk", Value::from(risk::of(self.line.module(), &self.line.entry))),
+            ("line", Value::from(self.line.text())),
+            ("risk", Value::from(now.risk(&self.line))),
             ("wanted", list(self.of.iter().take(NAMES_MAX).map(|entry| entry.what.as_str()))),
             ("functions", list(functions.into_iter().take(NAMES_MAX))),
             ("jobs", list(jobs)),
             ("times", Value::from(times)),
             ("last", self.of.iter().map(|entry| entry.last).max().map_or(Value::Nil, time)),
-            ("grant", Value::from(grant)),
+            ("grant", Value::from(self.line.command("sandbox.grant"))),
         ])
     }
 }
@@ -99,7 +121,6 @@ impl Suggestion<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use brine_protocol::value::ValueExt as _;
 
     fn entry(function: &str, what: &str, line: &str, times: u64) -> Entry {
         let module = function.split('.').next().unwrap().to_owned();
@@ -117,7 +138,8 @@ mod tests {
             entry("m.f", "x", "masters: {\"aa:bb\": {modules: {m: {grains: true}}}}", 1),
             entry("m.f", "x", "no line", 1),
         ];
-        let shown: Vec<Value> = joined(&all).iter().map(Suggestion::shown).collect();
+        let now = Now { said: &Value::Nil, content: &|_| None };
+        let shown: Vec<Value> = joined(&all, &now).iter().map(|one| one.shown(&now)).collect();
         let lines: Vec<&str> = shown.iter().filter_map(|one| one.get_text("line")).collect();
         assert_eq!(
             lines,
@@ -133,5 +155,44 @@ mod tests {
         for line in lines {
             assert!(OwnersLine::parse(line).is_ok(), "{line}");
         }
+    }
+    fn suggested(all: &[Entry], said: &str, content: &str) -> Vec<(String, String)> {
+        let said = brine_protocol::config::yaml::load(said).unwrap();
+        let now = Now { said: &said, content: &|module| (module == "st").then(|| content.to_owned()) };
+        let shown = |one: &Suggestion<'_>| {
+            let shown = one.shown(&now);
+            (shown.get_text("line").unwrap().to_owned(), shown.get_text("risk").unwrap().to_owned())
+        };
+        joined(all, &now).iter().map(shown).collect()
+    }
+
+    #[test]
+    fn only_what_the_present_content_wanted_is_suggested() {
+        let all = [
+            entry("st.f", "run states", "st: {sha256: bb, states: [st.slow]}", 1),
+            entry("st.f", "read /etc", "st: {sha256: aa, filesystem: {/etc: ro}}", 9),
+            entry("st.g", "grains", "st: {sha256: bb, grains: true}", 1),
+            entry("st.g", "jobs", "st.g: {sha256: aa, jobs: true}", 1),
+            entry("gone.g", "jobs", "gone: {sha256: aa, jobs: true}", 1),
+        ];
+        let lines =
+            |content: &str| suggested(&all, "{}", content).into_iter().map(|(line, _)| line).collect::<Vec<_>>();
+        assert_eq!(lines("bb"), ["st: {sha256: bb, states: [st.slow], grains: true}"]);
+        assert_eq!(lines("aa"), ["st: {sha256: aa, filesystem: {/etc: ro}}", "st.g: {sha256: aa, jobs: true}"]);
+        assert_eq!(lines("cc"), [""; 0]);
+        // From the time when the entry was for every content.
+        let all = [entry("st.f", "grains", "st: {grains: true}", 1)];
+        assert_eq!(suggested(&all, "modules: {st: {pillar: [a]}}", "bb").len(), 1);
+        assert_eq!(suggested(&all, "modules: {st: {sha256: bb, pillar: [a]}}", "bb"), []);
+    }
+
+    /// The entry that is there counts: alone, the line would look harmless.
+    #[test]
+    fn the_risk_is_that_of_the_whole_entry() {
+        let all = [entry("st.f", "set X", "st: {grains: true}", 1)];
+        let risk = |said: &str| suggested(&all, said, "bb").remove(0).1;
+        assert!(risk("{}").starts_with("low"), "{}", risk("{}"));
+        let whole = risk("modules: {st: {process: any}}");
+        assert!(whole.starts_with("high: st could run any program") && whole.contains("grains"), "{whole}");
     }
 }

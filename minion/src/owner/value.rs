@@ -3,8 +3,10 @@
 use brine_protocol::value::{Value, ValueExt};
 use brine_sandbox::yaml_text;
 
-/// The key that binds an entry to a content: a newer one takes the place of an older one.
-const CONTENT: &str = "sha256";
+/// The key that binds an entry to a content.
+pub(super) const CONTENT: &str = "sha256";
+/// What an entry says for every content, also if it is bound to one.
+const OF_EVERY_CONTENT: [&str; 4] = ["limits", "max_running", "max_queued", "record"];
 
 /// Adds what `more` says. The error names what both say differently.
 pub(super) fn add(to: &mut Value, more: &Value) -> Result<(), String> {
@@ -12,7 +14,7 @@ pub(super) fn add(to: &mut Value, more: &Value) -> Result<(), String> {
         (Value::Map(to), Value::Map(more)) => {
             for (key, value) in more {
                 match to.iter_mut().find(|(known, _)| known == key) {
-                    Some((_, known)) if key.text() == Some(CONTENT) => *known = value.clone(),
+                    Some((_, known)) if key.text() == Some(CONTENT) && same_content(known, value) => {}
                     Some((_, known)) => add(known, value).map_err(|why| format!("{}: {why}", shown(key)))?,
                     None => to.push((key.clone(), value.clone())),
                 }
@@ -50,6 +52,25 @@ pub(super) fn add(to: &mut Value, more: &Value) -> Result<(), String> {
         }
         (to, more) => Err(format!("the configuration says {}, which {} would replace", shown(to), shown(more))),
     }
+}
+
+/// Whether both are the same hash.
+pub(super) fn same_content(one: &Value, other: &Value) -> bool {
+    match (one.text(), other.text()) {
+        (Some(one), Some(other)) => one.eq_ignore_ascii_case(other),
+        _ => one == other,
+    }
+}
+
+/// What an entry says for its content alone: grants, the user, that it need not be signed, and that it may be older.
+pub(super) fn of_content(entry: &Value) -> Value {
+    let is_of_one = |key: &str, value: &Value| match key {
+        CONTENT => false,
+        "signed_by" => *value == Value::from(false),
+        _ => *value != Value::from(false) && !OF_EVERY_CONTENT.contains(&key),
+    };
+    let entries = entry.entries().unwrap_or_default().iter();
+    Value::Map(entries.filter(|(key, value)| is_of_one(key.text().unwrap_or_default(), value)).cloned().collect())
 }
 
 /// How much a word on a path opens.
@@ -181,7 +202,7 @@ mod tests {
             ("{process: any}", "{process: [/a]}", "{process: any}"),
             ("{process: [/a]}", "{process: {programs: [/b], env: [X]}}", "{process: {programs: [/a, /b], env: [X]}}"),
             ("{process: {programs: [/a], env: [X]}}", "{process: [/b]}", "{process: {programs: [/a, /b], env: [X]}}"),
-            ("{sha256: aa, grains: true}", "{sha256: bb, jobs: true}", "{sha256: bb, grains: true, jobs: true}"),
+            ("{sha256: aa, grains: true}", "{sha256: AA, jobs: true}", "{sha256: aa, grains: true, jobs: true}"),
             ("{filesystem: {/a: ro}}", "{filesystem: {/b: rw}}", "{filesystem: {/a: ro, /b: rw}}"),
             // Who looks first and changes then is refused twice.
             ("{changes: {/a: ro}}", "{changes: {/a: rw}}", "{changes: {/a: rw}}"),
@@ -189,8 +210,12 @@ mod tests {
         ] {
             assert_eq!(added(to, more).as_deref(), Ok(expect), "{to} {more}");
         }
-        // What the owner refused is not overridden by a line.
-        for (to, more) in [("{process: false}", "{process: [/a]}"), ("{changes: false}", "{changes: {/a: ro}}")] {
+        // What the owner refused is not overridden by a line, nor is the content replaced that he granted it to.
+        for (to, more) in [
+            ("{process: false}", "{process: [/a]}"),
+            ("{changes: false}", "{changes: {/a: ro}}"),
+            ("{sha256: aa, grains: true}", "{sha256: bb, jobs: true}"),
+        ] {
             assert!(added(to, more).unwrap_err().contains("would replace"), "{to} {more}");
         }
     }
