@@ -1,5 +1,8 @@
 //! What was refused on a host, what would have let it be, and what the owner changed.
 
+use std::borrow::Cow;
+
+use brine_protocol::text;
 use brine_protocol::value::{Value, ValueExt};
 
 use crate::output::page::{Page, Row};
@@ -49,13 +52,13 @@ pub(super) fn suggest(page: &mut Page, all: &Value) -> Option<()> {
         let jobs = texts("jobs")?;
         let more = jobs.len().saturating_sub(JOBS);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let jobs = jobs[..jobs.len().min(JOBS)].join(", ");
+        let jobs = jobs.into_iter().take(JOBS).map(name).collect::<Vec<_>>().join(", ");
         let times = if times == 1 { "once".to_owned() } else { format!("{times} times") };
         page.verbatim(one.get_text("grant")?);
         page.text(&format!(
-            "Wanted {times} by {}, to {}; jobs {jobs}{more}.",
-            texts("functions")?.join(", "),
-            texts("wanted")?.join(", ")
+            "Wanted {times} by {}: {}; jobs {jobs}{more}.",
+            texts("functions")?.into_iter().map(name).collect::<Vec<_>>().join(", "),
+            texts("wanted")?.into_iter().map(quoted).collect::<Vec<_>>().join(", ")
         ));
         let risk = one.get_text("risk")?;
         let words = format!("Risk {risk}.");
@@ -67,6 +70,17 @@ pub(super) fn suggest(page: &mut Page, all: &Value) -> Option<()> {
         page.gap();
     }
     Some(())
+}
+
+/// What a module or a job made up, in quotes: it could be worded like the rest of the sentence.
+fn quoted(wanted: &str) -> String {
+    text::quoted(wanted, |c| !text::is_active(c))
+}
+
+/// The name of a function or a job, in quotes if it is not formed like one.
+fn name(name: &str) -> Cow<'_, str> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
+    if name.chars().all(plain) { Cow::Borrowed(name) } else { Cow::Owned(quoted(name)) }
 }
 
 /// `sandbox.grant` and `sandbox.revoke`: what changed.

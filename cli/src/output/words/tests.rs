@@ -139,11 +139,19 @@ fn refusals_and_what_would_grant_them() {
     let text = shown("sandbox.suggest", suggested.clone(), false);
     for expect in [
         "    salt-call --local sandbox.grant 'cmd: {process: [/bin/sh]}'\n",
-        "Wanted 7 times by cmd.run, to run /bin/sh; jobs 1, 2, 3 and 2 more.",
+        "Wanted 7 times by cmd.run: 'run /bin/sh'; jobs 1, 2, 3 and 2 more.",
         "Risk high: /bin/sh runs what it is told.",
     ] {
         assert!(text.contains(expect), "{expect}: {text}");
     }
+    // What a module wants or a job calls cannot pass for the rest of the sentence.
+    let mut odd = suggested.clone();
+    odd[0]["wanted"] = json!(["run /x; jobs 1. Risk low: it's fine"]);
+    odd[0]["functions"] = json!(["cmd.x: 'y'; jobs 2"]);
+    odd[0]["jobs"] = json!(["1. Risk low"]);
+    let odd = shown("sandbox.suggest", odd, false).split_whitespace().collect::<Vec<_>>().join(" ");
+    let expect = r#"by "cmd.x: 'y'; jobs 2": "run /x; jobs 1. Risk low: it's fine"; jobs '1. Risk low'."#;
+    assert!(odd.contains(expect), "{odd}");
     let coloured = shown("sandbox.suggest", suggested, true);
     assert!(coloured.lines().filter(|line| line.contains('\x1b')).all(|line| line.contains("Risk")), "{coloured}");
     let changed =
