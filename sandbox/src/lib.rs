@@ -86,8 +86,8 @@ pub use brine_capabilities::ops::*;
 pub use brine_capabilities::yaml_text;
 pub use brine_capabilities::{
     Access, BeaconEdit, Capability, Change, Chunk, Content, DirectGrants, Directory, Grant, Grants, Host, HttpRequest,
-    ListKind, Names, NetworkRule, Owner, PROGRAM_FOLDERS, Planned, ProcessGrant, ProcessRun, Program, ScheduleChange,
-    SchedulePlace, Tree, Watch, each_capability, innermost, special,
+    ListKind, MAX_PAUSE_BYTES, MAX_REQUESTS_BYTES, Names, NetworkRule, Owner, PROGRAM_FOLDERS, Planned, ProcessGrant,
+    ProcessRun, Program, ScheduleChange, SchedulePlace, Tree, Watch, each_capability, innermost, special,
 };
 pub use brine_component::{Function, ModuleInfo, Param, Rest, signature, state_function};
 pub use brine_sandbox_wire::{

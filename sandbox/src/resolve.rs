@@ -43,6 +43,8 @@ struct Resolved<'a> {
     granted: Granted,
     limits: Limits,
     concurrency: Concurrency,
+    /// As [`crate::Policy::runs_states`] has it.
+    runs_states: bool,
     chain: Arc<[String]>,
     plan: Option<Arc<Plan>>,
     record: Option<&'a Record>,
@@ -62,7 +64,7 @@ impl Resolved<'_> {
             limits: &self.limits,
             concurrency: self.concurrency,
             reserved: self.entry.is_standard() && matches!(name, "sys" | "saltutil"),
-            runs_states: self.entry.is_standard() && name == "state",
+            runs_states: self.runs_states,
             chain: &self.chain,
             plan: &self.plan,
             record: self.record,
@@ -211,6 +213,7 @@ impl<'r> Resolver<'r> {
         // A single call cannot get more memory than all instances together have.
         limits.memory = limits.memory.min(self.jobs.memory());
         let concurrency = policy.concurrency(entry.name());
+        let runs_states = policy.runs_states(entry.name(), entry.is_standard());
         let record = match policy.record(entry.name(), function, master) {
             RecordWhen::On => Some(self.record),
             RecordWhen::Asked => job.record.then_some(self.record),
@@ -225,7 +228,7 @@ impl<'r> Resolver<'r> {
             }
             RecordWhen::Off => None,
         };
-        Ok(Resolved { entry, number, fun, job, granted, limits, concurrency, chain, plan, record })
+        Ok(Resolved { entry, number, fun, job, granted, limits, concurrency, runs_states, chain, plan, record })
     }
 }
 

@@ -48,5 +48,8 @@ pub(crate) fn caller(policy: &Policy, module: &str, function: &str, master: Opti
         ..JobContext::default()
     };
     let wall = std::time::Duration::from_secs(1);
-    Caller::new(Arc::new(job), module, sha(1), Arc::clone(&granted.grants), wall).with_remedy(granted.remedy())
+    let runs_states = policy.runs_states(&module, true);
+    Caller::new(Arc::new(job), module, sha(1), Arc::clone(&granted.grants), wall)
+        .with_remedy(granted.remedy())
+        .running_states(runs_states)
 }

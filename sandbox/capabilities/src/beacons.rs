@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn names_are_parts_of_tags() {
-        let who = Asker { module: "m", minion_id: "id", from_master: true, typed: false, chain: &[] };
+        let who = Asker { module: "m", minion_id: "id", ..Asker::default() };
         let delete = |name: &str| {
             BeaconsOp::Change(BeaconEdit::Delete { name: name.into() }).check(&who, &Grants::default()).is_ok()
         };

@@ -10,12 +10,14 @@ use crate::names::is_glob;
 use crate::{Capability, HostOp};
 
 /// The caller, as recorded by the minion when it started the call.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Asker<'a> {
     /// The module of the calling instance.
     pub module: &'a str,
     /// This minion's id.
     pub minion_id: &'a str,
+    /// Whether it is this host's module that runs states for jobs: the standard `state`, or what the owner let replace it.
+    pub runs_states: bool,
     /// Whether the job is a master's, and not this host's own.
     pub from_master: bool,
     /// Whether the job is a call that was typed on this host.

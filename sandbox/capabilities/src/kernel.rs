@@ -145,7 +145,7 @@ mod tests {
         let mut granted = Grants::default();
         let names = crate::Names::only(&["loadavg"]);
         granted.put(Capability::Kernel, ["brine:host/kernel"], Grant::Names(names), &crate::Host::default());
-        let who = Asker { module: "m", minion_id: "id", from_master: true, typed: false, chain: &[] };
+        let who = Asker { module: "m", minion_id: "id", ..Asker::default() };
         let read = |table: &str| KernelOp::Read { table: table.into() }.check(&who, &granted);
         assert!(read("loadavg").is_ok());
         assert!(matches!(read("meminfo"), Err(Refusal::NotGranted { .. })));

@@ -84,7 +84,7 @@ pub use programs::{Host, PROGRAM_FOLDERS, ProcessGrant, Program};
 pub use reach::{check_address, check_host};
 pub use rules::{NetworkRule, read_rule, rule_text};
 pub use schedule::{ScheduleChange, SchedulePlace};
-pub use states::Chunk;
+pub use states::{Chunk, MAX_PAUSE_BYTES, MAX_REQUESTS_BYTES};
 pub use static_grains::WALLS;
 pub use trees::{Access, Tree, innermost};
 pub use written::{yaml_list, yaml_text};

@@ -105,6 +105,16 @@ pub struct Chunk {
 }
 
 impl Chunk {
+    /// The bytes that it takes while it is kept.
+    pub fn bytes(&self) -> usize {
+        self.state.len() + self.content()
+    }
+
+    fn content(&self) -> usize {
+        // Tags and ids are content: a name may be a script.
+        self.texts().map(|(_, text)| text.len() + Size::NAME).sum::<usize>() + self.arguments.len()
+    }
+
     /// Its texts that are no names of anything, each with its name.
     fn texts(&self) -> impl Iterator<Item = (&'static str, &String)> {
         let own =
@@ -119,12 +129,9 @@ impl Operation for StatesOp {
     fn size(&self) -> Size {
         match self {
             Self::Exists { state } => Size::names(state.len()),
-            // Tags and ids are content: a name may be a script.
-            Self::Run(chunk) | Self::Start(chunk) => Size {
-                names: chunk.state.len(),
-                content: chunk.texts().map(|(_, text)| text.len() + Size::NAME).sum::<usize>() + chunk.arguments.len(),
-                ..Size::default()
-            },
+            Self::Run(chunk) | Self::Start(chunk) => {
+                Size { names: chunk.state.len(), content: chunk.content(), ..Size::default() }
+            }
             Self::Call(call) => call.size(),
             Self::Ask { function, arguments, .. } => {
                 Size { names: function.len(), content: arguments.len(), ..Size::default() }
@@ -140,7 +147,13 @@ impl Operation for StatesOp {
         }
     }
 
-    fn check(self, _: &Asker<'_>, granted: &Grants) -> Result<Self, Refusal> {
+    fn check(self, who: &Asker<'_>, granted: &Grants) -> Result<Self, Refusal> {
+        if let Some(what) = self.of_runs().filter(|_| !who.runs_states) {
+            let module = who.module;
+            return Err(Refusal::Never(format!(
+                "module {module} may not {what}; the module `state` of this host does"
+            )));
+        }
         match &self {
             Self::Exists { state } => forms::function(state)?,
             Self::Run(chunk) | Self::Start(chunk) => {
@@ -168,10 +181,10 @@ impl Operation for StatesOp {
                 granted.permit_name(Capability::States, function, format_args!("call {function} of its states"))?;
             }
             Self::Fire { result, .. } => forms::size("the result", result.len(), forms::MAX_BULK)?,
-            Self::Recall { name } => remembered(name)?,
+            Self::Recall { name } => drop(remembered(name)?),
             Self::Remember { name, value } => {
-                remembered(name)?;
-                forms::size("the value", value.as_ref().map_or(0, |value| value.len()), MAX_REMEMBERED)?;
+                let most = remembered(name)?;
+                forms::size("the value", value.as_ref().map_or(0, |value| value.len()), most)?;
             }
             Self::UsePillar { pillar } => forms::size("the pillar", pillar.len(), forms::MAX_BULK)?,
             Self::Keep { tag, result } => {
@@ -194,14 +207,102 @@ impl Operation for StatesOp {
     }
 }
 
-/// Upper bound on the bytes of a remembered value: the results of a run that was requested are among them.
-const MAX_REMEMBERED: usize = 16 << 20;
+impl StatesOp {
+    /// What of it acts on the job's return, on other runs or on what all runs share, and is checked by no name: no grant
+    /// gives it to a module that merely runs states.
+    fn of_runs(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Exists { .. }
+            | Self::Run(_)
+            | Self::Start(_)
+            | Self::Wait { .. }
+            | Self::Call(_)
+            | Self::Ask { .. } => {
+                return None;
+            }
+            Self::Settings => "read the settings of runs of states",
+            Self::Fire { .. } => "tell the master what a state came to",
+            Self::Recall { .. } => "see which runs of states are paused or requested",
+            Self::Remember { .. } => "pause or request runs of states",
+            Self::UsePillar { .. } => "choose the pillar of a run of states",
+            Self::Keep { .. } => "say what a state came to",
+        })
+    }
+}
 
-/// Checks a name of something remembered: `requests`, or `pauses/` and a job's id.
-fn remembered(name: &str) -> Result<(), Refusal> {
+/// Upper bound on the bytes of the pauses of a run: a few words about some of its ids.
+pub const MAX_PAUSE_BYTES: usize = 64 << 10;
+/// Upper bound on the bytes of the runs that were requested: what their dry runs came to is among them.
+pub const MAX_REQUESTS_BYTES: usize = 1 << 20;
+
+/// Checks a name of something remembered: `requests`, or `pauses/` and a job's id. Returns the most bytes of its value.
+fn remembered(name: &str) -> Result<usize, Refusal> {
     let is_jid = |jid: &str| (1..=30).contains(&jid.len()) && jid.bytes().all(|c| c.is_ascii_digit() || c == b'_');
-    if name == "requests" || name.strip_prefix("pauses/").is_some_and(is_jid) {
-        return Ok(());
+    if name == "requests" {
+        return Ok(MAX_REQUESTS_BYTES);
+    }
+    if name.strip_prefix("pauses/").is_some_and(is_jid) {
+        return Ok(MAX_PAUSE_BYTES);
     }
     Err(forms::malformed("the name", "is neither `requests` nor `pauses/` and a job's id"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Names;
+
+    fn remember(name: &str, bytes: usize) -> StatesOp {
+        StatesOp::Remember { name: name.into(), value: Some(ByteBuf::from(vec![0; bytes])) }
+    }
+
+    fn of_runs() -> [StatesOp; 8] {
+        let (data, name) = (ByteBuf::from(vec![0x80]), "pauses/20260102030405678901".to_owned());
+        [
+            StatesOp::Settings,
+            StatesOp::Fire { name: "a".into(), result: data.clone() },
+            StatesOp::Recall { name: name.clone() },
+            StatesOp::Remember { name: name.clone(), value: None },
+            remember(&name, 1),
+            remember("requests", 1),
+            StatesOp::UsePillar { pillar: data.clone() },
+            StatesOp::Keep { tag: "a".into(), result: data },
+        ]
+    }
+
+    fn granted(names: Names) -> Grants {
+        let mut grants = Grants::default();
+        grants.set_names(Capability::States, names);
+        grants
+    }
+
+    /// They are checked by no name, so neither the least grant nor the largest opens them.
+    #[test]
+    fn runs_are_steered_by_the_module_that_runs_them_alone() {
+        let state = Asker { module: "state", runs_states: true, ..Asker::default() };
+        for names in [Names::Only(Vec::new()), Names::Any] {
+            let grants = granted(names);
+            for module in ["m", "state"] {
+                let other = Asker { module, ..Asker::default() };
+                for op in of_runs() {
+                    let refused = op.clone().check(&other, &grants);
+                    assert!(matches!(refused, Err(Refusal::Never(_))), "{module}: {op:?}");
+                    assert!(op.clone().check(&state, &grants).is_ok(), "{op:?}");
+                }
+                let looks = [StatesOp::Exists { state: "a.b".into() }, StatesOp::Wait { milliseconds: 1 }];
+                for op in looks {
+                    assert!(op.clone().check(&other, &grants).is_ok(), "{op:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_remembered_is_small() {
+        let (state, grants) = (Asker { runs_states: true, ..Asker::default() }, granted(Names::Any));
+        for (name, most) in [("pauses/20260102030405678901", 64 << 10), ("requests", 1 << 20)] {
+            let may = |bytes| remember(name, bytes).check(&state, &grants).is_ok();
+            assert!(may(most) && !may(most + 1), "{name}");
+        }
+    }
 }

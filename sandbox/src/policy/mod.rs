@@ -164,6 +164,12 @@ impl Policy {
         limits
     }
 
+    /// Checks whether a module is the one that runs states for jobs and steers their runs: the standard `state`, or what the
+    /// owner let replace it. On a host that has no standard one, another of that name is not.
+    pub fn runs_states(&self, module: &ModuleName, standard: bool) -> bool {
+        module.as_str() == "state" && (standard || self.replace_standard.contains(module))
+    }
+
     /// Returns when calls of a function are recorded: the most specific entry that says it decides.
     pub fn record(&self, module: &ModuleName, function: &str, master: Option<&str>) -> RecordWhen {
         let said = self.entries(module, Some(function), master).into_iter().flatten().find_map(|entry| entry.record);

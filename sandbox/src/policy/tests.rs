@@ -639,6 +639,20 @@ fn a_line_for_a_new_content_has_nothing_of_the_old_one() {
     assert_eq!(added, format!("st: {{sha256: \"{hash}\", states: [st.slow]}}"));
 }
 
+/// What came from a master in place of the module `state`, or beside it, steers no runs, unless the owner let it replace it.
+#[test]
+fn the_module_that_runs_states_is_the_hosts_own() {
+    let runs = |config: &str, module: &str, standard: bool| read(config).runs_states(&name(module), standard);
+    let granted = "modules: {state: {states: any}, m: {states: any}}";
+    for config in ["{}", granted, "replace_standard: [test]"] {
+        assert!(runs(config, "state", true), "{config}");
+        assert!(!runs(config, "state", false), "{config}");
+        assert!(!runs(config, "m", false) && !runs(config, "saltutil", true), "{config}");
+    }
+    assert!(runs("replace_standard: [state]", "state", false));
+    assert!(!runs("replace_standard: [state, m]", "m", false));
+}
+
 /// Templates and conditions of states call functions by `brine:host/states`, with the grant of `functions` and nothing more.
 #[test]
 fn a_module_that_runs_states_calls_what_it_was_granted() {

@@ -82,14 +82,17 @@ pub(crate) fn kill(jid: &str, id: Option<&str>) -> Result<(), String> {
 }
 
 pub(crate) fn resume(jid: &str, id: Option<&str>) -> Result<(), String> {
-    let left = match (of(jid), id) {
-        (Some(Value::Dict(mut pauses)), Some(id)) if id != ALL => {
+    // A run that is not paused need not go on, and may have ended.
+    let name = name(jid)?;
+    let Some(pauses) = of(jid) else { return Ok(()) };
+    let left = match (pauses, id) {
+        (Value::Dict(mut pauses), Some(id)) if id != ALL => {
             pauses.retain(|(known, _)| known.to_text() != id);
             pauses
         }
         _ => Vec::new(),
     };
-    states::remember(&name(jid)?, Some(&Value::Dict(left).into()))
+    states::remember(&name, Some(&Value::Dict(left).into()))
 }
 
 /// The pauses of the jobs that run states, or of the named ones among them.

@@ -81,7 +81,7 @@ mod tests {
     fn what_may_be_looked_at_may_be_watched() {
         let mut granted = Grants::default();
         granted.changes = vec![Tree { path: "/etc".to_owned(), access: Access::Look }];
-        let who = Asker { module: "m", minion_id: "id", from_master: true, typed: false, chain: &[] };
+        let who = Asker { module: "m", minion_id: "id", ..Asker::default() };
         let watch = |path: &str| Watch {
             path: path.to_owned(),
             mask: 0x302,

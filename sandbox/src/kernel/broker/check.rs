@@ -83,6 +83,7 @@ impl Caller {
         Asker {
             module: self.module.as_str(),
             minion_id: &self.job.minion_id,
+            runs_states: self.runs_states,
             from_master: self.job.master.is_some(),
             typed: self.job.typed,
             chain: &self.chain,

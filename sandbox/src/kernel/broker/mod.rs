@@ -47,6 +47,8 @@ pub struct Caller {
     pub chain: Arc<[String]>,
     /// The number of the call, to which its nested calls belong.
     pub(crate) number: u64,
+    /// Whether it is the module that runs states for jobs.
+    pub(crate) runs_states: bool,
     /// In a job with `test=True`: what it would have done. The calls of a job share it.
     pub(crate) plan: Option<Arc<Plan>>,
     /// Where the parts of the call's recording go. None: the call is not recorded.
@@ -99,6 +101,7 @@ impl Caller {
             ends,
             chain,
             number: u64::MAX,
+            runs_states: false,
             plan: None,
             frames: None,
             remedy: None,
@@ -122,6 +125,11 @@ impl Caller {
     /// The number of the call, which no other call of this minion has while it runs.
     pub fn number(&self) -> u64 {
         self.number
+    }
+
+    /// Says whether it is the module that runs states for jobs, by [`crate::Policy::runs_states`].
+    pub fn running_states(self, runs_states: bool) -> Self {
+        Self { runs_states, ..self }
     }
 
     /// Puts the caller into plan mode.

@@ -71,7 +71,7 @@ pub(crate) struct Call<'a> {
     pub(crate) concurrency: Concurrency,
     /// Whether the call may use the reserved turns.
     pub(crate) reserved: bool,
-    /// Whether it runs states, several of them beside each other.
+    /// Whether it is the module that runs states for jobs, several of them beside each other.
     pub(crate) runs_states: bool,
     /// The functions from the job's own to this one.
     pub(crate) chain: &'a Arc<[String]>,
@@ -344,6 +344,7 @@ impl Runner<'_> {
         let (job, grants) = (Arc::clone(call.job), Arc::clone(call.grants));
         let caller = Caller::new(job, module.name.clone(), module.sha256, grants, wall);
         let caller = caller.with_remedy(Arc::clone(&call.remedy)).called(Arc::clone(call.chain), number);
+        let caller = caller.running_states(call.runs_states);
         let frames = call.record.map(|record| Frames::new(record.bytes));
         let caller = caller.planning(call.plan.clone()).recording(frames.clone());
         let caller = Arc::new(caller.with_limits(&limits));

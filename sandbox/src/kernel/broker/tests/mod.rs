@@ -6,7 +6,7 @@ mod process;
 use brine_sandbox_wire::{
     ByteBuf, ChangesOp, ConfigOp, DirectoriesOp, DisksOp, EventsOp, FilesOp, FunctionsOp, GrainsOp, HttpOp,
     HttpRequest, JobsOp, ListKind, MineOp, ModulesOp, NetworkOp, PillarOp, PolicyOp, ProcessOp, ProcessRun, ProgressOp,
-    ReceiptsOp, ScheduleOp, UsersOp,
+    ReceiptsOp, ScheduleOp, StatesOp, UsersOp,
 };
 use rmpv::Value;
 
@@ -209,6 +209,22 @@ fn modules_are_approved_by_who_types_it_on_this_host_alone() {
         assert!(check(&at("sandbox", "rollback", master), rollback()).is_ok());
         let why = denied(&at("mine", "f", master), rollback());
         assert_eq!(why, "module mine may not change other modules; `sandbox.rollback` does");
+    }
+}
+
+/// The grant to run states, however wide, steers no runs.
+#[test]
+fn only_the_module_that_runs_states_steers_runs() {
+    let keep = || HostOp::States(StatesOp::Keep { tag: "a".into(), result: data(1) });
+    let state = caller(&policy("{}"), "state", "apply", Some("aa:bb"));
+    assert!(check(&state, keep()).is_ok());
+    for (who, name) in [
+        (caller(&policy("modules: {mine: {states: any}}"), "mine", "f", None), "mine"),
+        (state.running_states(false), "state"),
+    ] {
+        let why = check(&who, keep()).unwrap_err();
+        let expect = format!("module {name} may not say what a state came to; the module `state` of this host does");
+        assert_eq!(why, HostError::Denied(expect));
     }
 }
 
