@@ -243,3 +243,26 @@ impl Channel {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+impl Channel {
+    /// A channel that has signed in at a master with this key, which none listens for.
+    pub(crate) fn signed_in_at(opts: MinionOpts, master: &brine_protocol::keys::PrivateKey) -> Arc<Self> {
+        use brine_protocol::crypticle::AesKey;
+
+        let opts = Arc::new(opts);
+        let pki = Pki::open(&opts.pki_dir, opts.auth.keysize).unwrap();
+        let channel = Self::new(Arc::clone(&opts), pki, GrainsStore::new(opts));
+        let credentials = Credentials {
+            publish_key: AesKey::generate(),
+            session_key: AesKey::generate(),
+            publish_port: 4505,
+            master: master.public().clone(),
+            master_is_new: false,
+            offer: None,
+            run: None,
+        };
+        channel.put_sign_in(credentials, Instant::now(), None).unwrap();
+        channel
+    }
+}

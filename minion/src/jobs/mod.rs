@@ -54,7 +54,8 @@ use crate::returners::Returners;
 use crate::returns::ReturnSender;
 use admission::{Admission, Place, is_control};
 use beat::Beat;
-use outcomes::{Outcomes, weight};
+use outcomes::Outcomes;
+pub(crate) use outcomes::weight;
 use own_failures::OwnFailures;
 use proc::{End, Left, ProcRecord, Why};
 use source::{Checks, Delivery, Noted, OnEnd, Rules};
@@ -483,7 +484,7 @@ impl Jobs {
     /// Removes what states left whose jobs neither run nor have a record: those of `salt-call` processes that were
     /// killed.
     pub(crate) fn tidy_states(&self) {
-        self.runner.runs.tidy(|jid| self.procs.find(jid).is_some());
+        self.runner.runs.tidy(|jid| self.procs.runs(jid));
     }
 
     /// Gives the return of a call of `salt-call` to a returner of this host, once: whoever called sees what failed.

@@ -182,7 +182,7 @@ fn usage(outcome: &JobOutcome) -> Value {
 }
 
 /// Roughly how many bytes a value takes in memory.
-pub(super) fn weight(value: &Value) -> usize {
+pub(crate) fn weight(value: &Value) -> usize {
     const OWN: usize = size_of::<Value>();
     OWN + match value {
         Value::Array(items) => items.iter().map(weight).sum(),

@@ -260,6 +260,11 @@ impl ProcDir {
         self.if_running(load)
     }
 
+    /// Whether a job runs here or waits for its turn, also one without a record.
+    pub(crate) fn runs(&self, jid: &Jid) -> bool {
+        self.here.jobs().contains_key(jid) || self.find(jid).is_some()
+    }
+
     /// The jobs of the daemon that have no files yet.
     fn in_slots(&self) -> impl Iterator<Item = (Jid, Value)> {
         let records = slots::read_records(&self.files.slots()).into_iter();

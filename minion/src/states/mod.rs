@@ -7,6 +7,7 @@
 //! - `call.rs`       what of a chunk are a state's arguments
 //! - `outcome.rs`    the result of a state, whatever it returned
 //! - `outputter.rs`  how a run is shown
+//! - `room.rs`       what the states of a job that run beside each other may hold
 //! - `remembered.rs` what outlives a job: pauses, requested runs
 
 mod call;
@@ -14,6 +15,7 @@ mod journal;
 mod outcome;
 mod outputter;
 mod remembered;
+mod room;
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -23,7 +25,7 @@ use std::time::Duration;
 
 use brine_protocol::ids::Jid;
 use brine_protocol::value::{Value, ValueExt};
-use brine_sandbox::{Chunk, JobContext, JobOutcome};
+use brine_sandbox::{Caller, Chunk, JobContext, JobOutcome};
 use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 use tokio::task::JoinSet;
 use tracing::warn;
@@ -33,11 +35,12 @@ use journal::Journal;
 pub(crate) use outcome::{Clock, failed, result};
 pub(crate) use outputter::outputter;
 pub(crate) use remembered::Remembered;
+use room::{Kept, Room};
 
 /// States of one job that run at once. A run may have 32 calls beside its own (`brine_sandbox`), and a state calls
 /// functions, which call others.
 const AT_ONCE: usize = 10;
-/// Upper bound on started states that were not waited for. They hold their arguments.
+/// Upper bound on started states that were not waited for.
 const MAX_STARTED: usize = 1_000;
 /// Upper bound on the parts of a job: as many as calls that it may run at once (`brine_sandbox`). A part is kept beyond
 /// its call's end, and holds a pillar.
@@ -56,6 +59,7 @@ pub(crate) struct Runs {
 pub(crate) struct Run {
     journal: Mutex<Option<Journal>>,
     turns: Arc<Semaphore>,
+    room: Room,
     /// By the number of the call that runs the states. A state may run others (`module.run` of `state.sls`), with a
     /// pillar of their own.
     parts: Mutex<BTreeMap<u64, Arc<Part>>>,
@@ -72,7 +76,7 @@ pub(crate) struct Part {
 #[derive(Default)]
 struct Started {
     next: u32,
-    tasks: JoinSet<(u32, Value)>,
+    tasks: JoinSet<(u32, Kept)>,
 }
 
 impl Runs {
@@ -112,6 +116,7 @@ impl Runs {
         let run = Arc::new(Run {
             journal: Mutex::new(journal),
             turns: Arc::new(Semaphore::new(AT_ONCE)),
+            room: Room::new(),
             parts: Mutex::default(),
         });
         runs.insert(jid.to_owned(), Arc::clone(&run));
@@ -155,14 +160,20 @@ impl Runs {
         }
     }
 
-    /// Removes the files of runs whose jobs are over, as `runs` says: those of programs that were killed.
+    /// Removes the files and pauses of runs whose jobs are over, as `runs` says: those of programs that were killed.
     pub(crate) fn tidy(&self, runs: impl Fn(&Jid) -> bool) {
-        let Ok(items) = std::fs::read_dir(&self.dir) else { return };
-        for item in items.flatten() {
-            let jid = item.file_name().into_string().ok().and_then(|name| name.parse::<Jid>().ok());
-            if jid.is_some_and(|jid| !runs(&jid)) {
-                let _ = std::fs::remove_file(item.path());
-            }
+        remove_ended(&self.dir, &runs);
+        self.remembered.tidy(runs);
+    }
+}
+
+/// Removes the files of a folder that have the ids of jobs which do not run, as `runs` says.
+fn remove_ended(dir: &Path, runs: impl Fn(&Jid) -> bool) {
+    let Ok(items) = std::fs::read_dir(dir) else { return };
+    for item in items.flatten() {
+        let jid = item.file_name().into_string().ok().and_then(|name| name.parse::<Jid>().ok());
+        if jid.is_some_and(|jid| !runs(&jid)) {
+            let _ = std::fs::remove_file(item.path());
         }
     }
 }
@@ -191,8 +202,12 @@ impl Run {
         Ok(Arc::clone(parts.entry(call).or_default()))
     }
 
-    /// Keeps a result. What cannot be kept is logged; the run goes on.
-    pub(crate) fn keep(&self, tag: &str, result: &Value) {
+    /// Keeps a result of the job's own function. What it calls may run states too (`module.run` of `state.sls`), but has no say in
+    /// what the job returns. What cannot be kept is logged; the run goes on.
+    pub(crate) fn keep(&self, caller: &Caller, tag: &str, result: &Value) {
+        if caller.chain.len() > 1 {
+            return;
+        }
         let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(open) = journal.as_mut()
             && let Err(e) = open.add(tag, result)
@@ -200,11 +215,6 @@ impl Run {
             warn!("the results of states cannot be kept any more: {e}");
             *journal = None;
         }
-    }
-
-    /// The turn of a state that runs beside others of the job.
-    pub(crate) fn turns(&self) -> Arc<Semaphore> {
-        Arc::clone(&self.turns)
     }
 }
 
@@ -214,24 +224,29 @@ impl Part {
         *self.pillar.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(pillar));
     }
 
-    /// Starts a state: `call` is its call, for the time when it is its turn.
+    /// Starts a state: `call` is its call, for the time when it is its turn, and holds so many bytes until then.
     ///
     /// # Errors
-    /// Too many states were started and not waited for.
+    /// Too many states were started and not waited for, or they hold too much.
     pub(crate) async fn start(
         &self,
-        turns: Arc<Semaphore>,
+        run: &Run,
+        bytes: usize,
         call: impl Future<Output = Value> + Send + 'static,
     ) -> Result<u32, String> {
         let mut started = self.started.lock().await;
         if started.tasks.len() >= MAX_STARTED {
             return Err(format!("{MAX_STARTED} states were started that nothing has waited for"));
         }
+        let asked = run.room.of_arguments(bytes)?;
         let number = started.next;
         started.next += 1;
+        let (turns, room) = (Arc::clone(&run.turns), run.room.clone());
         started.tasks.spawn(async move {
-            let _turn = turns.acquire_owned().await;
-            (number, call.await)
+            let turn = turns.acquire_owned().await;
+            let result = call.await;
+            drop((turn, asked));
+            (number, room.keep(result))
         });
         Ok(number)
     }
@@ -242,7 +257,7 @@ impl Part {
             let mut started = self.started.lock().await;
             loop {
                 match started.tasks.join_next().await {
-                    Some(Ok(ended)) => return ended,
+                    Some(Ok((number, kept))) => return (number, kept.result),
                     // A state whose task failed has no result; the module finds that it is never reported.
                     Some(Err(e)) => warn!("a state was lost: {e}"),
                     None => std::future::pending().await,
@@ -262,4 +277,86 @@ pub(crate) fn with_facts(mut result: Value, chunk: &Chunk, clock: &Clock) -> Val
     result.insert("duration", clock.milliseconds());
     result.insert("__id__", chunk.id.as_str());
     result
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use brine_kit_sandbox::{caller, job};
+    use brine_protocol::value::map;
+    use brine_sandbox::Grants;
+
+    use super::*;
+
+    const JID: &str = "20260102030405678901";
+
+    fn runs(folder: &Path) -> Arc<Runs> {
+        Runs::open(&folder.join("states"), Remembered::new(folder)).unwrap()
+    }
+
+    /// States wait for their turn with their arguments, in all runs of the job together.
+    #[tokio::test]
+    async fn started_states_hold_a_bounded_number_of_bytes() {
+        const SIZE: usize = 200 << 10;
+        let folder = tempfile::tempdir().unwrap();
+        let run = runs(folder.path()).of(JID);
+        let mut started = 0;
+        let refused = loop {
+            let part = run.part(started % 2).unwrap();
+            match part.start(&run, SIZE, pending()).await {
+                Ok(_) => started += 1,
+                Err(refused) => break refused,
+            }
+        };
+        assert_eq!(started as usize, (16 << 20) / SIZE);
+        assert!(refused.contains("may have 16777216 bytes together"), "{refused}");
+        run.part(0).unwrap().start(&run, 1, pending()).await.unwrap();
+        // They make room when they end.
+        run.part(0).unwrap().started.lock().await.tasks.shutdown().await;
+        run.part(1).unwrap().start(&run, SIZE, pending()).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_state_that_has_ended_makes_room() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = runs(folder.path()).of(JID);
+        let part = run.part(0).unwrap();
+        for number in 0..3 {
+            let started = part.start(&run, 10 << 20, std::future::ready(Value::from(number))).await.unwrap();
+            let ended = part.wait(brine_kit::wait::DEADLINE).await;
+            assert_eq!(ended, Some((started, Value::from(number))));
+        }
+    }
+
+    /// A module that a run calls may run states itself, under any tag. They are no results of the job.
+    #[test]
+    fn a_return_has_the_results_of_the_jobs_own_function() {
+        let folder = tempfile::tempdir().unwrap();
+        let runs = runs(folder.path());
+        let run = runs.of(JID);
+        let own = caller(job(JID, "state.apply"), "state", Grants::default());
+        let mut nested = caller(job(JID, "evil.f"), "evil", Grants::default());
+        nested.chain = Arc::from(["state.apply".to_owned(), "evil.f".to_owned()]);
+        let result = |result: bool| map([("result", Value::from(result))]);
+        run.keep(&own, "a", &result(false));
+        run.keep(&nested, "a", &result(true));
+        run.keep(&nested, "b", &result(true));
+        let left = runs.left(JID, "state.apply", "why").unwrap();
+        assert_eq!(left.get("a"), Some(&result(false)));
+        assert_eq!(left.entries().unwrap().len(), 2, "{left}");
+    }
+
+    #[test]
+    fn what_jobs_left_is_tidied_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let runs = runs(folder.path());
+        runs.of(JID);
+        runs.remembered().remember(&format!("pauses/{JID}"), Some(b"\x80"), |_| true).unwrap();
+        let files = ["states", "state_pause"].map(|dir| folder.path().join(dir).join(JID));
+        runs.tidy(|_| true);
+        assert!(files.iter().all(|file| file.exists()));
+        runs.tidy(|_| false);
+        assert!(files.iter().all(|file| !file.exists()));
+    }
 }

@@ -5,6 +5,8 @@ use std::time::Instant;
 use brine_protocol::value::{Value, ValueExt, map};
 use brine_sandbox::JobOutcome;
 
+use crate::jobs::weight;
+
 /// When a state began, by this host's clock, and how long it runs.
 pub(crate) struct Clock {
     wall: jiff::civil::Time,
@@ -39,6 +41,22 @@ pub(crate) fn failed(name: &Value, comment: &str) -> Value {
         ("result", Value::from(false)),
         ("comment", Value::from(comment)),
     ])
+}
+
+/// A failed result in place of one that has no room in memory, with the small facts that the minion knows of it.
+pub(super) fn without_room(result: &Value, most: usize) -> Value {
+    const MAX_FACT: usize = 1 << 10;
+    let fact = |key: &str| result.get(key).filter(|fact| weight(fact) <= MAX_FACT);
+    let comment = format!(
+        "Its result was dropped: the results of states that nothing has waited for have more than {most} bytes."
+    );
+    let mut left = failed(fact("name").unwrap_or(&Value::Nil), &comment);
+    for key in ["__sls__", "__run_num__", "start_time", "duration", "__id__"] {
+        if let Some(fact) = fact(key) {
+            left.insert(key, fact.clone());
+        }
+    }
+    left
 }
 
 /// The result of a state by what its instance came to: what it returned, in the form that Salt's has, or why there is
