@@ -54,5 +54,6 @@ mod spare_files;
 mod startup;
 mod states;
 mod text_file;
+mod weight;
 
 pub use daemon::MinionDaemon;

@@ -8,6 +8,7 @@ use brine_sandbox::{JobOutcome, Provenance};
 
 use super::proc::Why;
 use crate::states::{Runs, STATE_FAILURE, outputter};
+use crate::weight::weight;
 
 /// How one function of a job ended.
 #[derive(Debug)]
@@ -179,16 +180,6 @@ fn usage(outcome: &JobOutcome) -> Value {
         entries.push(("sha256", Value::from(sha256.to_string())));
     }
     map(entries)
-}
-
-/// Roughly how many bytes a value takes in memory.
-pub(crate) fn weight(value: &Value) -> usize {
-    const OWN: usize = size_of::<Value>();
-    OWN + match value {
-        Value::Array(items) => items.iter().map(weight).sum(),
-        Value::Map(entries) => entries.iter().map(|(k, v)| weight(k) + weight(v)).sum(),
-        other => other.bytes().map_or(0, <[u8]>::len),
-    }
 }
 
 #[cfg(test)]

@@ -4,9 +4,10 @@ use brine_protocol::ids::MinionId;
 use brine_protocol::job::JobLoad;
 use brine_protocol::value::{Value, ValueExt, map};
 
-use super::outcomes::{Called, Outcomes, weight};
+use super::outcomes::{Called, Outcomes};
 use super::source::{AsJid, OWN_ARGS};
 use crate::returns::AS_JID;
+use crate::weight::weight;
 
 /// A refusal repeats the job's arguments only while it has at most this many bytes.
 const MAX_REFUSAL_BYTES: usize = 4 * 1024;

@@ -9,13 +9,14 @@ use brine_protocol::value::{Value, ValueExt};
 use brine_sandbox::{Function, JobContext, JobOutcome, Param, Provenance, Rest, Sandbox};
 
 use super::functions::Functions;
-use super::outcomes::{Called, Outcomes, failed, stopped_before, weight};
+use super::outcomes::{Called, Outcomes, failed, stopped_before};
 use super::own_timeout;
 use super::proc::{End, Why};
 use super::record;
 use super::{ENDED_WITHIN, docs};
 use crate::modules::Modules;
 use crate::states::Runs;
+use crate::weight::weight;
 
 /// Upper bound on the functions of one job, which run one after the other.
 const MAX_FUNCTIONS: usize = 256;

@@ -5,7 +5,7 @@ use std::time::Instant;
 use brine_protocol::value::{Value, ValueExt, map};
 use brine_sandbox::JobOutcome;
 
-use crate::jobs::weight;
+use crate::weight::weight;
 
 /// When a state began, by this host's clock, and how long it runs.
 pub(crate) struct Clock {

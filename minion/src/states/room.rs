@@ -7,7 +7,7 @@ use brine_protocol::value::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::outcome;
-use crate::jobs::weight;
+use crate::weight::weight;
 
 /// Upper bound on the bytes of the arguments of a job's started states.
 const MAX_ARGUMENTS: usize = 16 << 20;

@@ -276,7 +276,10 @@ impl Guest for Module {
             let is_it = |low: &Dict| low.get("__id__").is_some_and(|its| text(&its) == id);
             if run.as_ref().is_ok_and(|run| !run.chunks().iter().any(is_it)) {
                 let saltenv = called.arguments.get("saltenv").map_or_else(|| "base".to_owned(), |env| text(&env));
-                return Err(format!("No matches for ID '{id}' found in SLS '{}' within saltenv '{saltenv}'.", text(&mods)));
+                return Err(format!(
+                    "No matches for ID '{id}' found in SLS '{}' within saltenv '{saltenv}'.",
+                    text(&mods)
+                ));
             }
             called.run(run.map(|run| run.only_id(&id)))
         })

@@ -184,7 +184,9 @@ impl Host for World {
         let file = format!("_states/{module}.py");
         let is_there = files::list("base", Some("_states"), Kind::Files).is_ok_and(|files| files.contains(&file));
         Some(match is_there {
-            true => format!("'{module}' is a state module in Python ({file}), and Python runs in no sandbox. See docs/modules.md for one that does."),
+            true => format!(
+                "'{module}' is a state module in Python ({file}), and Python runs in no sandbox. See docs/modules.md for one that does."
+            ),
             false => format!("'{name}' is not available."),
         })
     }
