@@ -1,6 +1,6 @@
 //! What values take in memory, by which queues of them are bounded.
 
-use brine_protocol::value::Value;
+use brine_protocol::value::{Value, ValueExt as _};
 
 /// Roughly how many bytes a value takes in memory.
 pub(crate) fn weight(value: &Value) -> usize {

@@ -8,7 +8,6 @@ use brine_sandbox::{JobOutcome, Provenance};
 
 use super::proc::Why;
 use crate::states::{Runs, STATE_FAILURE, outputter};
-use crate::weight::weight;
 
 /// How one function of a job ended.
 #[derive(Debug)]
