@@ -142,10 +142,11 @@ async fn what_cannot_wait_is_refused_and_gets_through_later() {
 /// Requests that take long do not let one minion have the places of all: beyond its share they wait, and beyond that they are refused.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_minion_has_its_share_of_the_requests_in_work() {
-    const AT_ONCE: usize = 600;
+    const AT_ONCE: usize = 500;
+    const FILES: usize = 12_000;
     let master = TestMaster::start("").await;
     let (minion, other) = (master.minion("web1", 1).await, master.minion("web2", 2).await);
-    for n in 0..2_000 {
+    for n in 0..FILES {
         let folder = master.path(&format!("files/{}", n % 40));
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join(n.to_string()), "").unwrap();
@@ -167,7 +168,7 @@ async fn one_minion_has_its_share_of_the_requests_in_work() {
     let answers = tasks.join_all().await;
     let answered = answers.iter().filter(|answered| **answered).count();
     assert!((64..AT_ONCE).contains(&answered), "{answered} lists of {AT_ONCE}");
-    assert_eq!(minion.ask(&master, list()).await.list().map(<[Value]>::len), Some(2_000));
+    assert_eq!(minion.ask(&master, list()).await.list().map(<[Value]>::len), Some(FILES));
 }
 
 /// The size of one file is bounded, and so is that of all files together.
