@@ -5,6 +5,7 @@ mod data;
 mod hash;
 mod items;
 mod network;
+mod pformat;
 mod salt;
 mod serialize;
 mod text;

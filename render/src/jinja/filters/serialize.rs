@@ -6,6 +6,7 @@ use super::super::error::{JinjaError, Res};
 use super::super::interp::{Interp, Passed};
 use super::super::json;
 use super::super::object::{Module, Undefined, cast};
+use super::pformat;
 use crate::value::{MAX_DEPTH, Value};
 use crate::yaml::{self, DumpOptions, Style};
 
@@ -75,7 +76,7 @@ pub(super) fn apply(interp: &mut Interp, name: &str, value: &Value, passed: &Pas
             let text = text.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026");
             Ok(text.replace('\'', "\\u0027").into())
         }
-        "python" | "pprint" => interp.written(|out| value.write_repr(out)).map(Value::from),
+        "python" | "pprint" => interp.written(|out| pformat::write(value, out)).map(Value::from),
         "load_text" => match cast::<Module>(value) {
             Some(module) => Ok(module.body.as_str().into()),
             None => Ok(value.clone()),
