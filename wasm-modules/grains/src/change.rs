@@ -4,7 +4,7 @@ use brine_guest::Value;
 use brine_guest::lookup::traverse;
 
 /// The name of a top-level grain and its new value.
-type Changed = (String, Value);
+pub(crate) type Changed = (String, Value);
 
 /// The arguments of `grains.set`.
 pub(crate) struct Setting<'a> {
@@ -60,7 +60,7 @@ pub(crate) fn remove(grains: &Value, key: &str, value: &Value, delimiter: &str) 
 }
 
 /// Puts a value where a path leads, into the dicts on the way. What is on the way and no dict stays as it is.
-fn within(grains: &Value, key: &str, value: Value, delimiter: &str) -> Changed {
+pub(crate) fn within(grains: &Value, key: &str, value: Value, delimiter: &str) -> Changed {
     let (mut key, mut value) = (key, value);
     while let Some((above, last)) = split(key, delimiter) {
         value = match traverse(grains, above, delimiter) {

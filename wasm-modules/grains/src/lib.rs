@@ -1,5 +1,9 @@
-//! The module `grains`: facts about the minion's host, and the static grains that users set. The functions and their
-//! documentation are in `wit/world.wit`.
+//! The module `grains`: facts about the minion's host, and the static grains that users set. The functions, the states and
+//! their documentation are in `wit/world.wit`.
+//!
+//! - [`change`]: what a change makes of a grain · [`sanitize`]: grains without sensitive data · [`states`]: the states
+
+#![cfg_attr(not(target_family = "wasm"), allow(dead_code))]
 
 wit_bindgen::generate!({
     world: "grains",
@@ -9,10 +13,12 @@ wit_bindgen::generate!({
         "brine:host/grains@1.0.0": brine_guest::host::grains,
         "brine:host/static-grains@1.0.0": brine_guest::host::static_grains,
     },
+    generate_all,
 });
 
 mod change;
 mod sanitize;
+mod states;
 
 use brine_guest::Value;
 use brine_guest::host::{grains, static_grains};
@@ -198,4 +204,5 @@ fn set(
     }
 }
 
+#[cfg(target_family = "wasm")]
 export!(Module);
