@@ -11,6 +11,7 @@ use brine_states::run::{Answer, Call, Check, Event, Finished, Refresh, Run, Step
 use crate::accumulators::Accumulators;
 use crate::arguments::text;
 use crate::clock::Clock;
+use crate::pending::Pending;
 use crate::session::Session;
 use crate::{pauses, prepare, wire, world};
 
@@ -32,6 +33,7 @@ pub(crate) struct Drive<'a> {
     clock: Clock,
     parallel: Parallel,
     accumulators: Accumulators,
+    pending: Pending,
     /// Results that the host has, or that were given to it.
     kept: usize,
     called: bool,
@@ -47,6 +49,7 @@ impl<'a> Drive<'a> {
             clock,
             parallel: Parallel::default(),
             accumulators: Accumulators::default(),
+            pending: Pending::default(),
             kept: 0,
             called: false,
             number: 0,
@@ -71,6 +74,7 @@ impl<'a> Drive<'a> {
                     let result = wire::value(&states::run(&self.chunk(&call)?))?;
                     let duration = milliseconds(&result);
                     self.accumulators.keep(&call, &result);
+                    self.pending.keep(&call, &result);
                     Answer::Result(result, duration)
                 }
                 Step::Start { call, after } => {
@@ -121,10 +125,11 @@ impl<'a> Drive<'a> {
         // After the results so far, some of which no state module made.
         let number = self.number.max(u32::try_from(self.kept).unwrap_or(u32::MAX));
         self.number = number.saturating_add(1);
+        let arguments = self.pending.arguments(call, self.accumulators.arguments(call));
         Ok(Chunk {
             state: call.function.clone(),
             tag: call.tag.clone(),
-            arguments: wire::data(&self.arguments(&self.accumulators.arguments(call)).into())?,
+            arguments: wire::data(&self.arguments(&arguments).into())?,
             id: of("__id__").unwrap_or_default(),
             sls: of("__sls__").unwrap_or_default(),
             saltenv: of("saltenv").or_else(|| of("__env__")).unwrap_or_else(|| "base".into()),

@@ -34,6 +34,7 @@ mod clock;
 mod disabled;
 mod drive;
 mod pauses;
+mod pending;
 mod prepare;
 mod queue;
 mod requests;
