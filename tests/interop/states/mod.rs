@@ -5,6 +5,7 @@
 mod accounts;
 mod archives;
 mod files;
+mod grains;
 mod system;
 mod web;
 
@@ -131,4 +132,5 @@ fn states_do_what_pythons_do() {
     [accounts::THERE, archives::THERE, system::THERE].into_iter().for_each(same);
     archives::none_leads_out(&sides[1]);
     system::alternatives(&sides[1]);
+    grains::check(&sides);
 }

@@ -192,7 +192,7 @@ const STANDARD: &[(&str, &[&str], usize)] = &[
         &["brine:host/changes", "brine:host/files", "brine:host/job", "brine:host/log", "brine:host/process"],
         460_000,
     ),
-    ("grains", &["brine:host/grains", "brine:host/log", "brine:host/static-grains"], 160_000),
+    ("grains", &["brine:host/grains", "brine:host/job", "brine:host/log", "brine:host/static-grains"], 190_000),
     ("group", &["brine:host/changes", "brine:host/job", "brine:host/log", "brine:host/process"], 170_000),
     ("host", &["brine:host/changes", "brine:host/job", "brine:host/log"], 160_000),
     ("hosts", &["brine:host/changes", "brine:host/log"], 150_000),
