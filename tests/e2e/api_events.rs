@@ -244,7 +244,13 @@ fn hooks_need_a_token_unless_the_master_says_otherwise() {
     bus.wait_tag("salt/netapi/hook");
     assert_eq!(api.send("POST", "/hook/form", &form, "x=1").status, 200);
     let data = bus.wait_tag("salt/netapi/hook/form");
-    assert_eq!((&data["post"], &data["body"]), (&json!({"x": "1"}), &json!("")), "{data}");
+    assert_eq!((&data["post"], &data["body"]), (&json!({"x": "1"}), &json!("x=1")), "{data}");
+    // Text that is no JSON is itself; a proxy's credentials are none of ours.
+    let text = [("Content-Type", "text/plain"), ("X-Auth-Token", token.as_str()), ("Authorization", "Basic YTpi")];
+    assert_eq!(api.send("POST", "/hook/text", &text, "build 7").status, 200);
+    let data = bus.wait_tag("salt/netapi/hook/text");
+    assert_eq!((&data["post"], &data["body"]), (&json!("build 7"), &json!("build 7")), "{data}");
+    assert!(data["headers"]["Remote-Addr"].is_string(), "{data}");
     let told = bus.all();
     assert!(!told.iter().any(|(_, data)| data.to_string().contains(&token)), "an event has a token");
     assert!(!told.iter().any(|(tag, _)| tag == "salt/netapi/hook/a"), "a hook without a token was fired");
