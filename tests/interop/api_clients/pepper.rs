@@ -90,7 +90,7 @@ fn pepper_runs_functions() {
     assert_eq!(job["minions"], json!(["one", "two"]));
     // Keywords of runners and of the wheel stand beside the function.
     let info = pepper.result(&["--client=runner", "jobs.list_job", &format!("jid={jid}")]);
-    assert_eq!(info["Function"].as_str().or(info["return"]["Function"].as_str()), Some("test.echo"), "{info}");
+    assert_eq!(info["data"]["return"]["Function"], json!("test.echo"), "{info}");
     let started = pepper.result(&["--client=runner_async", "jobs.active"]);
     assert_eq!(started["tag"], json!(format!("salt/run/{}", started["jid"].as_str().expect("a jid"))));
     let keys = pepper.result(&["--client=wheel", "key.list_all"]);
