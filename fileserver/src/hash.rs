@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use ring::digest::{Algorithm, Context, SHA256, SHA384, SHA512};
+use aws_lc_rs::digest::{Algorithm, Context, SHA256, SHA384, SHA512};
 use sha2::{Digest as _, Sha224};
 
 use crate::hash_type::HashType;

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 /// Age at which the roots are read again, so that a minion that runs for months uses the system's updates.
@@ -30,7 +30,7 @@ impl Tls {
             return Ok(config.into());
         }
         let roots = self.roots().await?;
-        let versions = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        let versions = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
             .with_safe_default_protocol_versions()
             .map_err(|e| e.to_string())?;
         let mut config = versions.with_root_certificates(roots).with_no_client_auth();

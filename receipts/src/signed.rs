@@ -1,9 +1,10 @@
 //! A receipt with its signature: compact to send and to store, a DSSE envelope for other tools.
 
+use aws_lc_rs::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use ring::rand::{SecureRandom, SystemRandom};
-use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
+use rand::TryRng as _;
+use rand::rngs::SysRng;
 use serde::{Deserialize, Serialize};
 
 use crate::compact::{self, MinionKey, Unpacked};
@@ -32,7 +33,7 @@ impl SigningKey {
     /// When the system has no random numbers.
     pub fn generate() -> Result<String, ReceiptError> {
         let mut seed = [0; 32];
-        SystemRandom::new().fill(&mut seed).map_err(|_| ReceiptError::Key)?;
+        SysRng.try_fill_bytes(&mut seed).map_err(|_| ReceiptError::Key)?;
         let der = STANDARD.encode([&PKCS8[..], &seed].concat());
         Ok(format!("-----BEGIN PRIVATE KEY-----\n{der}\n-----END PRIVATE KEY-----\n"))
     }

@@ -336,7 +336,7 @@ async fn strangers_get_nothing() {
     }
     // TLS as others speak it: 1.2, and 1.3 without a key of one's own.
     for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let config =
             ClientConfig::builder_with_provider(provider).with_protocol_versions(&[version]).expect("a version");
         let config = config.with_root_certificates(RootCertStore::empty()).with_no_client_auth();

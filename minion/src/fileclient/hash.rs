@@ -2,8 +2,8 @@
 
 use std::fmt;
 
+use aws_lc_rs::digest::{Context, SHA256, SHA384, SHA512};
 use brine_protocol::value::{Value, ValueExt};
-use ring::digest::{Context, SHA256, SHA384, SHA512};
 use sha2::{Digest as _, Sha224};
 
 use super::error::FileError;

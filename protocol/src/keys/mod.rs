@@ -259,7 +259,7 @@ impl PrivateKey {
     /// A secret that follows from this key, for one use: HKDF-SHA256 with the modulus as salt, the private exponent as
     /// input and the use as info. It says nothing about the key or the secrets for other uses.
     pub fn derive(&self, usage: &[u8]) -> Secret<[u8; 32]> {
-        use ring::hkdf::{HKDF_SHA256, Salt};
+        use aws_lc_rs::hkdf::{HKDF_SHA256, Salt};
         let secret = Zeroizing::new(self.key.d().to_be_bytes());
         let mut derived = [0; 32];
         Salt::new(HKDF_SHA256, &self.key.n().to_be_bytes())
@@ -380,8 +380,9 @@ impl PublicKey {
         match alg {
             // A minion verifies each publication. `ring` takes a tenth of `rsa`'s time but has no SHA-224.
             SignAlg::Pkcs1v15Sha1 => {
-                let key = ring::signature::RsaPublicKeyComponents { n: self.key.n_bytes(), e: self.key.e_bytes() };
-                key.verify(&ring::signature::RSA_PKCS1_1024_8192_SHA1_FOR_LEGACY_USE_ONLY, message, signature).is_ok()
+                let key = aws_lc_rs::signature::RsaPublicKeyComponents { n: self.key.n_bytes(), e: self.key.e_bytes() };
+                key.verify(&aws_lc_rs::signature::RSA_PKCS1_1024_8192_SHA1_FOR_LEGACY_USE_ONLY, message, signature)
+                    .is_ok()
             }
             SignAlg::Pkcs1v15Sha224 => {
                 self.key.verify(Pkcs1v15Sign::new::<Sha224>(), &Sha224::digest(message), signature).is_ok()

@@ -1,8 +1,8 @@
 //! Content of files under an AEAD (§6.5.2), between a Brine master and a Brine minion. An answer of a Crypticle (§4) encrypts one block
 //! after the other and hashes all of it besides; AES-GCM does both at several times the rate, in the buffer that goes out or came in.
 
-use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
-use ring::hkdf::{HKDF_SHA256, Salt};
+use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+use aws_lc_rs::hkdf::{HKDF_SHA256, Salt};
 
 use crate::crypticle::{AesKey, CryptError};
 use crate::ids::MinionId;

@@ -1,6 +1,6 @@
 //! ChaCha20-Poly1305 (RFC 8439) with a number as nonce.
 
-use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
+use aws_lc_rs::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 
 pub(super) const KEY_LEN: usize = 32;
 pub(super) const TAG_LEN: usize = 16;

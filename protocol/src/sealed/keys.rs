@@ -1,7 +1,7 @@
 //! The keys of sealed publications (§5.5).
 
-use ring::hkdf::{HKDF_SHA256, Salt};
-use ring::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
+use aws_lc_rs::hkdf::{HKDF_SHA256, Salt};
+use aws_lc_rs::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
 use sha2::{Digest as _, Sha256};
 
 use super::aead::KEY_LEN;

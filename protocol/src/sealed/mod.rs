@@ -13,8 +13,8 @@ mod vault;
 #[cfg(test)]
 mod tests;
 
+use aws_lc_rs::signature::{ED25519, UnparsedPublicKey};
 use bytes::Bytes;
-use ring::signature::{ED25519, UnparsedPublicKey};
 
 use crate::crypticle::{AesKey, CryptError};
 use crate::ids::MinionId;

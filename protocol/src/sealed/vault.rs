@@ -1,6 +1,6 @@
 //! Secrets of a master on its disk, readable only with the master's RSA key.
 
-use ring::hkdf::{HKDF_SHA256, Prk};
+use aws_lc_rs::hkdf::{HKDF_SHA256, Prk};
 
 use super::aead::{self, KEY_LEN};
 use crate::keys::PrivateKey;

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use brine_protocol::keys::{PrivateKey, PublicKey};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::rustls::client::{AlwaysResolvesClientRawPublicKeys, Resumption};
-use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
+use tokio_rustls::rustls::crypto::{CryptoProvider, aws_lc_rs};
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio_rustls::rustls::server::{AlwaysResolvesServerRawPublicKeys, NoServerSessionStorage};
@@ -64,7 +64,7 @@ impl Identity {
         let der = PrivateKeyDer::from_pem_slice(key.to_pem().expose().as_bytes())
             // The error of a key never repeats the key.
             .map_err(|_| wrong("it has no usable form".to_owned()))?;
-        let signer = ring::sign::any_supported_type(&der).map_err(|error| wrong(error.to_string()))?;
+        let signer = aws_lc_rs::sign::any_supported_type(&der).map_err(|error| wrong(error.to_string()))?;
         let public = signer.public_key().ok_or_else(|| wrong("it has no public half".to_owned()))?;
         let public = CertificateDer::from(public.as_ref().to_vec());
         Ok(Self(Arc::new(CertifiedKey::new(vec![public], signer))))
@@ -87,7 +87,7 @@ impl Acceptor {
         let keys = Arc::new(AlwaysResolvesServerRawPublicKeys::new(identity.0));
         let mut config = ServerConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&version::TLS13])
-            .expect("ring has suites of TLS 1.3")
+            .expect("the provider has suites of TLS 1.3")
             .with_client_cert_verifier(Arc::new(OfNode))
             .with_cert_resolver(keys);
         config.alpn_protocols = vec![ALPN.to_vec()];
@@ -157,9 +157,9 @@ pub async fn connect<S: AsyncRead + AsyncWrite + Unpin>(
     Ok((stream, key))
 }
 
-/// ring's algorithms, and of TLS those of version 1.3.
+/// AWS-LC's algorithms, and of TLS those of version 1.3.
 fn provider() -> Arc<CryptoProvider> {
-    Arc::new(ring::default_provider())
+    Arc::new(aws_lc_rs::default_provider())
 }
 
 /// Returns the key that the peer has proved.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use brine_protocol::keys::PublicKey;
 use tokio_rustls::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use tokio_rustls::rustls::crypto::{ring, verify_tls13_signature_with_raw_key};
+use tokio_rustls::rustls::crypto::{aws_lc_rs, verify_tls13_signature_with_raw_key};
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, SubjectPublicKeyInfoDer, UnixTime};
 use tokio_rustls::rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use tokio_rustls::rustls::{
@@ -30,7 +30,7 @@ fn signed(
     key: &CertificateDer<'_>,
     signature: &DigitallySignedStruct,
 ) -> Result<HandshakeSignatureValid, Error> {
-    let algorithms = ring::default_provider().signature_verification_algorithms;
+    let algorithms = aws_lc_rs::default_provider().signature_verification_algorithms;
     verify_tls13_signature_with_raw_key(message, &SubjectPublicKeyInfoDer::from(key.as_ref()), signature, &algorithms)
 }
 

@@ -12,9 +12,9 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use aws_lc_rs::digest::{Context, Digest, SHA256, digest};
 use brine_component::{MAX_DESCRIPTION, ModuleInfo, ReadError};
 use brine_sandbox_wire::Sha256Hex;
-use ring::digest::{Context, Digest, SHA256, digest};
 use serde::{Deserialize, Serialize};
 
 /// Bytes of an entry's description beside the component's own description, which has its own bound.

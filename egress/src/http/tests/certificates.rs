@@ -1,7 +1,7 @@
 //! TLS: a server without a certificate for its name is refused.
 
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{RootCertStore, ServerConfig};
@@ -45,7 +45,7 @@ Dfilpj8DmZCBeuTlUfjrZ9usWCIrgpZO81tqI+c80YDVbDPwAhstE/lC
 async fn server(answer: String) -> (u16, JoinSet<()>) {
     let certificates = vec![CertificateDer::from_pem_slice(CERTIFICATE.as_bytes()).unwrap()];
     let key = PrivateKeyDer::from_pem_slice(KEY.as_bytes()).unwrap();
-    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+    let config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_no_client_auth()
