@@ -104,7 +104,7 @@ impl HashCache {
     }
 }
 
-/// By `ring`, which takes half of `sha2`'s time where the processor has no instructions for it, and has no SHA-224.
+/// By AWS-LC, which takes half of `sha2`'s time where the processor has no instructions for it, and has no SHA-224.
 fn digest(algorithm: &'static Algorithm, found: &Found) -> Option<Arc<str>> {
     let mut digest = Context::new(algorithm);
     read_through(&found.file, |piece| digest.update(piece)).ok()?;

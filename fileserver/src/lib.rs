@@ -21,5 +21,5 @@ pub use listing::{Ignore, Lister, Listing};
 pub use modules::ServedModule;
 pub use opts::{Roots, TreeOpts, roots};
 pub use root::{Found, Root};
-pub use tree::{FileRequest, FileTree, LENGTH};
+pub use tree::{FileRequest, FileTree, LENGTH, SIZE};
 pub use whole::WholeFile;

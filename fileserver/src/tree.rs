@@ -15,6 +15,8 @@ use crate::root::{Found, Root};
 
 /// The field of `_serve_file` with the bytes that the client wants (PROTOCOL §6.5.2). The answer has it too, as far as it is granted.
 pub const LENGTH: &str = "length";
+/// The field of its answer with the bytes of the whole file, where the client said a length.
+pub const SIZE: &str = "size";
 /// Upper bound on the bytes of a piece that a client asks for. The server holds a piece in memory for each request that it answers.
 const MAX_LENGTH: u64 = 1 << 20;
 
@@ -182,6 +184,7 @@ impl FileTree {
         let mut reply = empty_map();
         if let Some(length) = length {
             reply.insert(LENGTH, length);
+            reply.insert(SIZE, found.metadata.len());
         }
         if let Some(level) =
             load.get_u64("gzip").and_then(|n| u32::try_from(n).ok()).filter(|level| (1..=9).contains(level))

@@ -89,7 +89,7 @@ fn publication_opened(rounds: u32) {
     }
 }
 
-/// What seals publications for ten minions, and opens one. `ring` chooses its code by the processor: the counts are of one with AVX2.
+/// What seals publications for ten minions, and opens one. AWS-LC chooses its code by the processor: the counts are of one with AVX2.
 struct Sealing {
     signer: SigningKey,
     epoch: Epoch,

@@ -4,6 +4,7 @@
 //! Paths are opened one name at a time from the root, and symbolic links are never followed: a user who can place a link
 //! there could otherwise choose which file the minion overwrites.
 
+mod ahead;
 mod group;
 
 pub(crate) use group::CachedAs;
@@ -106,16 +107,7 @@ impl FileCache {
         &self.client
     }
 
-    /// The present version of a file; none if the master does not have it.
-    ///
-    /// # Errors
-    /// When the file cannot be fetched or kept.
-    pub(crate) async fn get(&self, path: &SafePath, saltenv: &Saltenv) -> Result<Option<Cached>, FileError> {
-        let Some(stated) = self.client.request_hash_and_size(path, saltenv).await? else { return Ok(None) };
-        self.get_stated(path, saltenv, stated).await
-    }
-
-    /// As [`FileCache::get`], with what the master stated of the file.
+    /// The version of a file of which the master stated this; none if the master does not have it any more.
     ///
     /// # Errors
     /// When the file cannot be fetched or kept.
@@ -335,6 +327,10 @@ impl Part {
 
     fn file(&mut self) -> io::Result<&mut File> {
         self.file.as_mut().ok_or_else(|| io::Error::other("the file is in its place already"))
+    }
+
+    fn size(&mut self) -> io::Result<u64> {
+        Ok(self.file()?.metadata()?.len())
     }
 
     /// Moves the file to its place in one step and replaces what was there.

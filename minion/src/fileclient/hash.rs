@@ -112,7 +112,7 @@ impl TryFrom<StatedHash> for FileHash {
     }
 }
 
-/// Hashes a file piece by piece: by `ring`, which takes half of `sha2`'s time where the processor has no instructions for it, and has no
+/// Hashes a file piece by piece: by AWS-LC, which takes half of `sha2`'s time where the processor has no instructions for it, and has no
 /// SHA-224.
 #[derive(Clone)]
 pub(super) enum Hasher {

@@ -9,7 +9,7 @@ mod own;
 mod pieces;
 mod transfer_rate;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use brine_protocol::ids::{SafePath, Saltenv};
 use brine_protocol::value::{Value, ValueExt, map};
@@ -20,7 +20,7 @@ pub use hash::{FileHash, StatedHash};
 
 use crate::connection::Masters;
 use flow::Flow;
-use hash::Hasher;
+use hash::{HashKind, Hasher};
 pub(crate) use own::OwnFiles;
 use pieces::Pieces;
 use tokio::sync::Semaphore;
@@ -266,22 +266,23 @@ impl FileClient {
         &self,
         path: &SafePath,
         saltenv: &Saltenv,
-        (said, mut size): (&FileHash, Option<u64>),
+        (said, size): (&FileHash, Option<u64>),
         sink: &mut dyn Sink,
     ) -> Result<FileHash, FileError> {
         let mut said = said.clone();
+        let mut size = size.map_or_else(OnceLock::new, OnceLock::from);
         let mut tries = TRIES;
         let mut pace = TransferRate::begin();
         loop {
             let mut hasher = Hasher::new(said.kind);
             let at = sink.resume(&said, &mut |kept| hasher.update(kept)).map_err(FileError::Keep)?;
-            let pieces = Pieces { client: self, path, saltenv, said: &said, size };
+            let pieces = Pieces { client: self, path, saltenv, said: Some(&said), size: &size };
             let got = pieces.fetch((hasher, at), &mut pace, sink).await?;
             if got == said.hex {
                 return Ok(said);
             }
             sink.restart().map_err(FileError::Keep)?;
-            size = None; // it may be wrong too
+            size = OnceLock::new(); // it may be wrong too
             if at > 0 {
                 continue; // the kept part may be wrong
             }
@@ -292,6 +293,41 @@ impl FileClient {
             }
             said = now; // the file changed while it was fetched
         }
+    }
+
+    /// Fetches a file while the master is still making its hash. Returns what `stated` said, and whether the sink has that file: it is not
+    /// verified otherwise. None if there is no such file.
+    ///
+    /// # Errors
+    /// As [`FileClient::fetch_into`], and those of `stated`.
+    pub(crate) async fn fetch_ahead(
+        &self,
+        path: &SafePath,
+        saltenv: &Saltenv,
+        stated: impl Future<Output = Result<Option<StatedHash>, FileError>>,
+        sink: &mut dyn Sink,
+    ) -> Result<Option<(StatedHash, bool)>, FileError> {
+        let size = OnceLock::new();
+        let stated = async {
+            let stated = stated.await?;
+            if let Some(said) = stated.as_ref().and_then(|stated| stated.size) {
+                let _ = size.set(said);
+            }
+            Ok(stated)
+        };
+        let content = async {
+            let pieces = Pieces { client: self, path, saltenv, said: None, size: &size };
+            // Whatever kind the master uses: most use this one.
+            match pieces.fetch((Hasher::new(HashKind::Sha256), 0), &mut TransferRate::begin(), sink).await {
+                Err(FileError::Missing(_)) => Ok(None),
+                got => got.map(Some),
+            }
+        };
+        let (stated, got) = tokio::try_join!(stated, content)?;
+        Ok(stated.map(|stated| {
+            let is_same = stated.kind == "sha256" && got.is_some_and(|got| got == stated.hex);
+            (stated, is_same)
+        }))
     }
 
     /// Sends a piece of a file of this host. Returns whether the master accepted it (`file_recv`).

@@ -1,8 +1,9 @@
 //! The pieces of one file, of which several are under way at once.
 
 use std::collections::VecDeque;
+use std::sync::OnceLock;
 
-use brine_fileserver::LENGTH;
+use brine_fileserver::{LENGTH, SIZE};
 use brine_protocol::ids::{SafePath, Saltenv};
 use brine_protocol::value::{Value, ValueExt};
 use tokio_util::task::AbortOnDropHandle;
@@ -28,9 +29,10 @@ pub(super) struct Pieces<'a> {
     pub(super) client: &'a FileClient,
     pub(super) path: &'a SafePath,
     pub(super) saltenv: &'a Saltenv,
-    pub(super) said: &'a FileHash,
-    /// The size that the master said. It decides what is asked for and when, never what is taken.
-    pub(super) size: Option<u64>,
+    /// The hash that the master said; none if it has not yet.
+    pub(super) said: Option<&'a FileHash>,
+    /// The size that the master said, once it has. It decides what is asked for and when, and what is too large, never what is taken.
+    pub(super) size: &'a OnceLock<u64>,
 }
 
 impl Pieces<'_> {
@@ -50,9 +52,10 @@ impl Pieces<'_> {
         let mut next = at;
         loop {
             if under_way.is_empty() {
-                if self.size == Some(at) {
+                if self.size() == Some(at) {
                     let whole = hasher.clone().hex();
-                    if whole == self.said.hex {
+                    // Without the hash, whoever gets it compares.
+                    if self.said.is_none_or(|said| whole == said.hex) {
                         return Ok(whole);
                     }
                 }
@@ -60,10 +63,10 @@ impl Pieces<'_> {
                 measured.asked_first();
             }
             while under_way.is_empty()
-                || (is_known && under_way.len() < AHEAD && self.size.is_some_and(|size| next < size))
+                || (is_known && under_way.len() < AHEAD && self.size().is_some_and(|size| next < size))
             {
                 let piece = fixed.unwrap_or_else(|| measured.flow.piece());
-                let left = self.size.and_then(|size| size.checked_sub(next)).filter(|left| *left > 0);
+                let left = self.size().and_then(|size| size.checked_sub(next)).filter(|left| *left > 0);
                 let length = piece.min(left.unwrap_or(piece));
                 under_way.push_back(self.ask(next, length));
                 next += length;
@@ -80,7 +83,10 @@ impl Pieces<'_> {
             }
             let came = data.len() as u64;
             at += came;
-            if at > self.client.max_file {
+            if let Some(size) = answer.get_u64(SIZE) {
+                let _ = self.size.set(size); // what was said with the hash counts
+            }
+            if at.max(self.size().unwrap_or(0)) > self.client.max_file {
                 return Err(FileError::TooLarge { path: self.path.clone(), max: self.client.max_file });
             }
             measured.came(came);
@@ -98,6 +104,10 @@ impl Pieces<'_> {
             pace.add_piece(data.len()).map_err(|why| FileError::TooSlow { path: self.path.clone(), why })?;
             self.client.set_flow(measured.flow);
         }
+    }
+
+    fn size(&self) -> Option<u64> {
+        self.size.get().copied()
     }
 
     fn ask(&self, at: u64, length: u64) -> Asked {

@@ -9,6 +9,7 @@ use brine_protocol::value::{Value, ValueExt, empty_map, list, map, text};
 use brine_sandbox::{
     Capability, EventsOp, FilesOp, Grants, HostOp, ListKind, MineOp, ModulesOp, Names, PillarOp, ProgressOp,
 };
+use sha2::{Digest as _, Sha512};
 use tempfile::TempDir;
 
 use crate::master::{File, Master, Seen, job};
@@ -127,6 +128,49 @@ async fn pieces_are_as_long_as_the_connection_carries() {
     let slow = pieces(master.drain());
     let shortest = slow[..slow.len() - 1].iter().map(|(_, length)| *length).min();
     assert!(shortest.is_some_and(|length| length < 256 << 10), "{slow:?}");
+    minion.end().await.unwrap();
+}
+
+/// A file whose hash takes the master a while is fetched meanwhile, unless a version of it is there. It is taken only if it has the hash.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_is_fetched_while_the_master_makes_its_hash() {
+    let (dir, mut master, minion) = quiet().await;
+    let content: Vec<u8> = (0..300_001_u32).map(|n| (n % 251) as u8).collect();
+    let place = dir.path().join("cache/files/base/a/large");
+    for by_length in [true, false] {
+        master.script().by_length = by_length;
+        master.script().chunk = 100_000;
+        master.put_file("a/large", &content);
+        // This master says the hash only when all has been fetched, so a minion that waits for it gets nothing.
+        master.script().hash_last = Some("a/large".into());
+        assert_eq!(cache(&minion, "a/large").await, Ok(text(place.to_str().unwrap())));
+        assert!(std::fs::read(&place).unwrap() == content);
+        // It counts as fetched.
+        master.drain();
+        cache(&minion, "a/large").await.unwrap();
+        assert_eq!(served(&mut master), Vec::<u64>::new());
+        std::fs::remove_file(&place).unwrap();
+    }
+    // One that has another hash is fetched again, and not taken.
+    let file = |said: &str, hash_type| File { content: b"x".to_vec(), said: Some(said.to_owned()), hash_type };
+    let sha512 = hex::encode(Sha512::digest(b"x"));
+    for (said, hash_type, why) in [
+        ("0".repeat(64), "sha256", Some("has another hash")),
+        ("00".into(), "md5", Some("proves nothing")),
+        (sha512, "sha512", None),
+    ] {
+        master.script().files.insert("a/large".into(), file(&said, hash_type));
+        master.script().hash_last = Some("a/large".into());
+        match (cache(&minion, "a/large").await, why) {
+            (Ok(_), None) => assert_eq!(std::fs::read(&place).unwrap(), b"x"),
+            (Err(error), Some(why)) => assert!(error.contains(why) && !place.exists(), "{error}"),
+            (got, _) => panic!("{got:?}"),
+        }
+    }
+    assert_eq!(std::fs::read_dir(dir.path().join("cache/files.part")).unwrap().count(), 0);
+    // One that is not there.
+    master.script().hash_last = Some("a/none".into());
+    assert_eq!(cache(&minion, "a/none").await, Ok(Value::Nil));
     minion.end().await.unwrap();
 }
 

@@ -83,6 +83,10 @@ pub struct Script {
     pub chunk: usize,
     /// The file whose content requests get no reply.
     pub no_content: Option<String>,
+    /// The file whose hash comes only when its content has been asked for to the end.
+    pub hash_last: Option<String>,
+    /// Whether the reply that was just made is kept until then.
+    holds: bool,
     /// The time after each reply: a slow link.
     pub pause: Duration,
     /// Whether it answers about several files and several returns at once, as a Brine master.
@@ -127,6 +131,8 @@ impl Master {
             no_list: false,
             chunk: 1000,
             no_content: None,
+            hash_last: None,
+            holds: false,
             pause: Duration::ZERO,
             together: false,
             by_length: false,
@@ -375,10 +381,23 @@ pub fn offer(key: &PrivateKey) -> SealOffer {
 
 impl Desk {
     async fn serve(self, mut router: Router) {
+        let mut held = Vec::new();
         while let Some(incoming) = router.recv().await {
             incoming.reply.authenticated(0);
-            if let Some(reply) = self.answer(&incoming.payload) {
-                let _ = incoming.reply.send(reply.into()).await;
+            let reply = self.answer(&incoming.payload);
+            let (holds, goes_on) = {
+                let mut script = self.script.lock().unwrap();
+                (std::mem::take(&mut script.holds), script.hash_last.is_none())
+            };
+            match reply {
+                Some(reply) if holds => held.push((incoming.reply, reply)),
+                Some(reply) => drop(incoming.reply.send(reply.into()).await),
+                None => {}
+            }
+            if goes_on {
+                for (to, reply) in held.drain(..) {
+                    let _ = to.send(reply.into()).await;
+                }
             }
             let pause = self.script.lock().unwrap().pause;
             if !pause.is_zero() {
@@ -466,6 +485,9 @@ impl Desk {
             })
         };
         let also = request.load.get_list("also").filter(|_| script.together);
+        let holds =
+            request.cmd == "_file_hash_and_stat" && script.hash_last.as_deref() == request.load.get_text("path");
+        let mut is_whole = false;
         let value = match request.cmd.as_str() {
             RESUME if !script.seals => empty_map(),
             RESUME => script.next_resumed.take().unwrap_or_else(|| {
@@ -526,9 +548,12 @@ impl Desk {
                         },
                     )
                 };
+                let end = loc + length.unwrap_or(script.chunk);
+                is_whole = file().is_none_or(|file| end >= file.content.len());
                 let mut answer = serve(request.load.get("path").unwrap(), loc);
                 if let Some(length) = length {
                     answer.insert("length", length as u64);
+                    answer.insert("size", file().map_or(0, |file| file.content.len() as u64));
                 }
                 if let Some(also) = also {
                     answer.insert("also", Value::Array(also.iter().map(|path| serve(path, 0)).collect()));
@@ -537,6 +562,10 @@ impl Desk {
             }
             _ => empty_map(),
         };
+        script.holds = holds;
+        if is_whole && script.hash_last.as_deref() == request.load.get_text("path") {
+            script.hash_last = None;
+        }
         if script.by_length && request.load.get_u64("aead") == Some(1) {
             return seal_content_reply(&script.session_key, value, envelope);
         }

@@ -378,7 +378,7 @@ impl PublicKey {
     /// Whether the signature over the message is by this key.
     pub fn verify(&self, alg: SignAlg, message: &[u8], signature: &[u8]) -> bool {
         match alg {
-            // A minion verifies each publication. `ring` takes a tenth of `rsa`'s time but has no SHA-224.
+            // A minion verifies each publication. AWS-LC takes a tenth of `rsa`'s time but has no SHA-224.
             SignAlg::Pkcs1v15Sha1 => {
                 let key = aws_lc_rs::signature::RsaPublicKeyComponents { n: self.key.n_bytes(), e: self.key.e_bytes() };
                 key.verify(&aws_lc_rs::signature::RSA_PKCS1_1024_8192_SHA1_FOR_LEGACY_USE_ONLY, message, signature)

@@ -99,7 +99,7 @@ fn belongs_to(owner: u32, me: u32) -> Result<(), String> {
     if owner == me { Ok(()) } else { Err(format!("it belongs to user {owner}, not to {me}")) }
 }
 
-/// Returns the SHA-256 of bytes. By `ring`: a start hashes all modules, and where the processor has no instructions for it, `sha2` takes
+/// Returns the SHA-256 of bytes. By AWS-LC: a start hashes all modules, and where the processor has no instructions for it, `sha2` takes
 /// twice as long.
 pub(crate) fn sha256(bytes: &[u8]) -> Sha256Hex {
     hex_of(&digest(&SHA256, bytes))
