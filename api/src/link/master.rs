@@ -129,7 +129,9 @@ impl Link for MasterLink {
         kwargs: Vec<(String, Value)>,
     ) -> Answer<'a, Started> {
         Box::pin(async move {
-            let load = runner::load(fun, args, kwargs, &by_token(caller));
+            let mut load = runner::load(fun, args, kwargs, &by_token(caller));
+            // What a chunk has beside the function's arguments is no error, as in Salt.
+            load.insert("ignore_invalid", true);
             let (reply, before) = self.ask_and_place(load, caller.address, SOON).await?;
             let started = Started::from_reply(&reply)?;
             self.connection.started(&started.jid, caller, before);

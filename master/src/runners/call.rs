@@ -52,6 +52,11 @@ impl Call {
         &self.kwargs
     }
 
+    /// Leaves out the arguments by name that are not to be kept.
+    pub(super) fn retain_kwargs(&mut self, is_kept: impl Fn(&str) -> bool) {
+        self.kwargs.retain(|(name, _)| is_kept(name));
+    }
+
     pub(super) fn shown(&self) -> Vec<Value> {
         let mut shown = self.args.clone();
         if !self.kwargs.is_empty() {

@@ -47,6 +47,14 @@ impl Signature {
             && self.parameters().all(|parameter| is_name(name_and_default(parameter).0.trim_start_matches('*')))
     }
 
+    /// Returns whether an argument of this name can be given.
+    pub(super) fn takes_keyword(self, name: &str) -> bool {
+        self.parameters().any(|parameter| match parameter.strip_prefix('*') {
+            Some(rest) => rest.starts_with('*'),
+            None => name_and_default(parameter).0 == name,
+        })
+    }
+
     /// Binds a call's arguments.
     ///
     /// # Errors
@@ -203,6 +211,9 @@ mod tests {
 
     #[test]
     fn arguments_find_their_places() {
+        let takes = |signature, name| Signature(signature).takes_keyword(name);
+        assert!(takes("m.f(a, b=1)", "b") && takes("m.f(a)", "a") && takes("m.f(**kwargs)", "c"));
+        assert!(!takes("m.f(a, *args)", "args") && !takes("m.f(a, *args)", "c") && !takes("m.f()", ""));
         let given = Signature("m.f(a, b=1, *args, **kwargs)").bind(&call(&[1, 2, 3], &[("x", 4)])).unwrap();
         assert_eq!((given.get("a"), given.get("b"), given.get("c")), (Some(&1.into()), Some(&2.into()), None));
         assert_eq!((given.args, given.kwargs), (vec![3.into()], vec![("x".to_owned(), 4.into())]));

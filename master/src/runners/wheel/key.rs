@@ -246,7 +246,8 @@ impl Pair {
 }
 
 async fn pair(run: &Run) -> Result<Pair, Failure> {
-    let bits = run.get("keysize").and_then(Value::as_u64).filter(|bits| *bits <= BITS_MAX);
+    let bits = run.get("keysize").and_then(|bits| bits.as_u64().or_else(|| bits.text()?.parse().ok()));
+    let bits = bits.filter(|bits| *bits <= BITS_MAX);
     let bits = bits.ok_or_else(|| run.wrong("keysize must be a number of bits up to 8192"))?;
     // As in Salt, the minimum is 2048.
     let bits = usize::try_from(bits.max(2_048)).unwrap_or(2_048);
