@@ -86,6 +86,12 @@ fn cookie(headers: &HeaderMap) -> Option<&str> {
 /// Whether a browser sent this for a page of another site that `cors_origins` does not name. Programs other than browsers
 /// send neither `Origin` nor `Sec-Fetch-Site`.
 pub fn is_foreign(headers: &HeaderMap, rules: &Rules, tls: bool) -> bool {
+    let name = HeaderName::from_static("sec-fetch-site");
+    let site = headers.contains_key(&name).then(|| only(headers, &name));
+    // The browser compared the page's origin with the address that it asked. We know only the `Host` that a proxy may have changed.
+    if site == Some(Some("same-origin")) {
+        return false;
+    }
     if headers.contains_key(ORIGIN) {
         let Some(origin) = only(headers, &ORIGIN) else { return true };
         if rules.origins.trust(origin) == Trust::Full {
@@ -95,8 +101,7 @@ pub fn is_foreign(headers: &HeaderMap, rules: &Rules, tls: bool) -> bool {
             return true;
         }
     }
-    let site = HeaderName::from_static("sec-fetch-site");
-    headers.contains_key(&site) && !matches!(only(headers, &site), Some("same-origin" | "none"))
+    site.is_some_and(|site| site != Some("none"))
 }
 
 /// Whether an origin is that of the request's own host. Behind a proxy its scheme cannot be known; under TLS it can.
@@ -183,6 +188,8 @@ mod tests {
             &[("sec-fetch-site", "same-origin")],
             &[("sec-fetch-site", "none")],
             &[("origin", "https://api.example:8000"), ("sec-fetch-site", "same-origin")],
+            // Behind a proxy that asks by another name.
+            &[("origin", "https://salt.example"), ("sec-fetch-site", "same-origin")],
         ] {
             assert_eq!(with(host, own), None, "{own:?}");
         }
@@ -209,7 +216,8 @@ mod tests {
             &[("sec-fetch-site", "Same-Origin")],
             &[("sec-fetch-site", "")],
             &[("origin", "https://api.example:8000"), ("sec-fetch-site", "cross-site")],
-            &[("origin", "https://evil.example"), ("sec-fetch-site", "same-origin")],
+            &[("origin", "https://evil.example"), ("sec-fetch-site", "none")],
+            &[("origin", "https://evil.example"), ("sec-fetch-site", "same-site")],
             // The host is the request's own, whatever proxies' headers say.
             &[("origin", "https://evil.example"), ("x-forwarded-host", "evil.example")],
             &[("origin", "https://evil.example"), ("host", "evil.example")],
