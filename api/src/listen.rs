@@ -23,7 +23,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::address::PeerAddress;
 use crate::places::{Places, counted};
-use crate::router::{self, without_slash};
+use crate::router::{self, without_empty_parts};
 use crate::state::Api;
 use crate::stream::Stream;
 use crate::tls::{HTTP2, Tls};
@@ -156,7 +156,7 @@ macro_rules! service {
         let router = TowerToHyperService::new($serving.router.clone());
         let (peer, traffic) = ($serving.peer, Arc::clone(&$serving.traffic));
         service_fn(move |mut request: hyper::Request<Incoming>| {
-            if let Some(uri) = without_slash(request.uri()) {
+            if let Some(uri) = without_empty_parts(request.uri()) {
                 *request.uri_mut() = uri;
             }
             request.extensions_mut().insert(peer);
@@ -175,6 +175,8 @@ impl Serving {
             // From the end of the request before. For the first one, `Traffic` counts from accept.
             .header_read_timeout(HEAD_TIME)
             .max_buf_size(HEAD_MAX)
+            // Scripts look for `X-Auth-Token: ` in what curl prints.
+            .title_case_headers(true)
             .serve_connection(TokioIo::new(stream), service!(self))
             .with_upgrades();
         self.drive(connection, |connection| connection.graceful_shutdown()).await;

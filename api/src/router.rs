@@ -57,14 +57,18 @@ pub fn router(api: Arc<Api>) -> Router {
         .with_state(api)
 }
 
-/// The same address without a `/` at its end, where Salt has the same path.
-pub fn without_slash(uri: &Uri) -> Option<Uri> {
+/// The same address without empty parts of its path, such as at its end: they name the same in Salt.
+pub fn without_empty_parts(uri: &Uri) -> Option<Uri> {
     let path = uri.path();
-    let short = path.trim_end_matches('/');
-    if short.len() == path.len() || short.is_empty() && path == "/" {
+    if !path.starts_with('/') || path == "/" || !path.contains("//") && !path.ends_with('/') {
         return None;
     }
-    let short = if short.is_empty() { "/" } else { short };
+    let mut short = String::with_capacity(path.len());
+    for part in path.split('/').filter(|part| !part.is_empty()) {
+        short.push('/');
+        short.push_str(part);
+    }
+    let short = if short.is_empty() { "/" } else { &short };
     uri.query().map_or_else(|| short.to_owned(), |query| format!("{short}?{query}")).parse().ok()
 }
 
@@ -73,12 +77,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slash_at_the_end_is_left_out() {
-        let short = |uri: &str| without_slash(&uri.parse().unwrap()).map(|uri| uri.to_string());
-        for (long, shorter) in [("/login/", "/login"), ("/login//?a=1", "/login?a=1"), ("//", "/")] {
+    fn empty_parts_of_a_path_are_left_out() {
+        let short = |uri: &str| without_empty_parts(&uri.parse().unwrap()).map(|uri| uri.to_string());
+        for (long, shorter) in [
+            ("/login/", "/login"),
+            ("/login//?a=1", "/login?a=1"),
+            ("//", "/"),
+            ("/hook//a///b/", "/hook/a/b"),
+            ("//evil.example/login", "/evil.example/login"),
+        ] {
             assert_eq!(short(long).as_deref(), Some(shorter), "{long}");
         }
-        for same in ["/", "/login", "/login?a=/"] {
+        for same in ["/", "/login", "/login?a=//", "/hook/a%2F%2Fb", "*"] {
             assert_eq!(short(same), None, "{same}");
         }
     }
