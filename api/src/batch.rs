@@ -7,9 +7,15 @@ use brine_protocol::ids::Jid;
 use brine_protocol::value::{self, Value, ValueExt};
 use rand::seq::SliceRandom as _;
 
+use crate::chunk::Returns;
 use crate::job::{find_job, item, local, prefix};
 use crate::link::{Caller, Link, LinkError};
 use crate::problem::Problem;
+
+/// Of a job that is asked before the caller's.
+const fn plain(wanted: Returns) -> Returns {
+    Returns { full: false, ..wanted }
+}
 
 /// Runs a job on the minions that answer, some at a time. Returns a map of one minion for each return, in their order.
 ///
@@ -20,15 +26,16 @@ pub async fn batch(
     caller: &Caller,
     job: Job,
     options: BatchOptions,
-    full_return: bool,
+    wanted: Returns,
 ) -> Result<Vec<Value>, Problem> {
     let ping = Job { fun: "test.ping".into(), arg: Vec::new(), ret: String::new(), ..job.clone() };
-    let answered = local(link, caller, &ping, false).await?;
+    let answered = local(link, caller, &ping, plain(wanted)).await?;
     let there = answered.entries().unwrap_or_default().iter().filter(|(_, ping)| *ping == Value::from(true));
     let minions = there.filter_map(|(id, _)| id.text().map(str::to_owned)).collect();
     // One job for all, as the job store's readers expect.
     let mut job = Job { jid: Jid::now().to_string(), tgt_type: "list".to_owned(), ..job };
     let (timeout, gather) = link.timeouts();
+    let gather = wanted.gather.unwrap_or(gather);
     let timeout = job.timeout.unwrap_or(timeout);
     let mut slots = Slots::new(minions, options);
     let mut events = link.follow();
@@ -81,7 +88,7 @@ pub async fn batch(
                 Some(News::Refused(_)) => return Err(Problem::unauthorized()),
                 Some(News::Return(ret)) => {
                     slots.ended(&ret.id, ret.retcode > 0, Instant::now());
-                    returns.push(value::map([(ret.id.clone(), item(ret, &job.jid, full_return))]));
+                    returns.push(value::map([(ret.id.clone(), item(ret, &job.jid, wanted.full))]));
                 }
             }
             continue;
@@ -115,10 +122,10 @@ pub async fn subset(
     caller: &Caller,
     job: Job,
     count: usize,
-    full_return: bool,
+    wanted: Returns,
 ) -> Result<Value, Problem> {
     let ask = Job { fun: "sys.list_functions".into(), arg: Vec::new(), ret: String::new(), ..job.clone() };
-    let answered = local(link, caller, &ask, false).await?;
+    let answered = local(link, caller, &ask, plain(wanted)).await?;
     let has = |functions: &Value| functions.list().is_some_and(|functions| functions.contains(&job.fun));
     let able = answered.entries().unwrap_or_default().iter().filter(|(_, functions)| has(functions));
     let mut able: Vec<String> = able.filter_map(|(id, _)| id.text().map(str::to_owned)).collect();
@@ -128,5 +135,5 @@ pub async fn subset(
         return Ok(value::empty_map());
     }
     let job = Job { tgt: value::list(able), tgt_type: "list".to_owned(), ..job };
-    local(link, caller, &job, full_return).await
+    local(link, caller, &job, wanted).await
 }

@@ -18,7 +18,7 @@ use crate::problem::Problem;
 /// When the master refuses, or its answer does not come.
 pub async fn run(link: &dyn Link, caller: &Caller, call: Call, longest: Duration) -> Result<Vec<Value>, Problem> {
     match call {
-        Call::Batch { job, options, full_return } => batch::batch(link, caller, job, options, full_return).await,
+        Call::Batch { job, options, returns } => batch::batch(link, caller, job, options, returns).await,
         call => one(link, caller, call, longest).await.map(|result| vec![result]),
     }
 }
@@ -26,8 +26,8 @@ pub async fn run(link: &dyn Link, caller: &Caller, call: Call, longest: Duration
 async fn one(link: &dyn Link, caller: &Caller, call: Call, longest: Duration) -> Result<Value, Problem> {
     match call {
         Call::Batch { .. } => Err(Problem::bad("A batch has more than one result")),
-        Call::Subset { job, count, full_return } => batch::subset(link, caller, job, count, full_return).await,
-        Call::Local { job, wait: true, full_return } => local(link, caller, &job, full_return).await,
+        Call::Subset { job, count, returns } => batch::subset(link, caller, job, count, returns).await,
+        Call::Local { job, wait: true, returns } => local(link, caller, &job, returns).await,
         Call::Local { job, wait: false, .. } => match link.publish(caller, &job).await {
             Ok(published) => {
                 Ok(value::map([("jid", Value::from(published.jid)), ("minions", value::list(published.minions))]))

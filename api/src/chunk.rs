@@ -13,7 +13,7 @@ use crate::problem::Problem;
 
 /// Upper bound on the chunks of a request.
 pub const CHUNKS_MAX: usize = 100;
-/// Upper bound on the `timeout` of a chunk, in seconds: a day.
+/// Upper bound on the times of a chunk, in seconds: a day.
 const TIMEOUT_MAX: f64 = 86_400.0;
 
 /// Upper bound on the pause between two minions of a batch.
@@ -54,6 +54,9 @@ const CLIENTS: [(&str, Client); 8] = [
     ("wheel_async", Client::WheelAsync),
 ];
 
+/// Salt's clients that Brine does not have.
+const OF_SALT: [&str; 2] = ["ssh", "destroy"];
+
 impl Client {
     /// The client with this name.
     pub fn parse(name: &str) -> Option<Self> {
@@ -88,6 +91,15 @@ fn shorten(text: &str) -> String {
 /// The keywords of a function.
 type Keywords = Vec<(String, Value)>;
 
+/// What becomes of the returns of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Returns {
+    /// Whether each comes with its return code and jid.
+    pub full: bool,
+    /// Time for the answer of minions that are asked whether they run the job, if the chunk says so.
+    pub gather: Option<Duration>,
+}
+
 /// The work of a chunk.
 #[derive(Debug)]
 pub enum Call {
@@ -97,8 +109,8 @@ pub enum Call {
         job: Job,
         /// Whether to wait for returns.
         wait: bool,
-        /// Whether each return comes with its return code and jid.
-        full_return: bool,
+        /// What becomes of them.
+        returns: Returns,
     },
     /// A job for some minions at a time.
     Batch {
@@ -107,7 +119,7 @@ pub enum Call {
         /// How many at a time.
         options: BatchOptions,
         /// As for a job.
-        full_return: bool,
+        returns: Returns,
     },
     /// A job for some minions only.
     Subset {
@@ -116,7 +128,7 @@ pub enum Call {
         /// How many minions.
         count: usize,
         /// As for a job.
-        full_return: bool,
+        returns: Returns,
     },
     /// A function of the master.
     Master {
@@ -199,7 +211,7 @@ pub fn parse(lowstate: Value, offered: &[Client], groups: &Nodegroups) -> Result
     let chunks = match lowstate {
         Value::Array(chunks) => chunks,
         one @ Value::Map(_) => vec![one],
-        _ => return Err(Problem::bad("Lowstates must be a list")),
+        _ => return Err(not_a_list()),
     };
     if chunks.len() > CHUNKS_MAX {
         return Err(Problem::bad(format!("A request has at most {CHUNKS_MAX} chunks")));
@@ -207,49 +219,57 @@ pub fn parse(lowstate: Value, offered: &[Client], groups: &Nodegroups) -> Result
     chunks.iter().map(|chunk| one(chunk, offered, groups)).collect()
 }
 
+fn not_a_list() -> Problem {
+    Problem::bad("Lowstates must be a list")
+}
+
 fn one(chunk: &Value, offered: &[Client], groups: &Nodegroups) -> Result<Chunk, Problem> {
     if chunk.entries().is_none() {
         return Err(Problem::bad("A chunk must be a map"));
     }
-    let name = chunk.get_text("client").unwrap_or_default();
-    let invalid = || Problem::bad(format!("Invalid client specified: '{}'", shorten(name)));
-    let client = Client::parse(name).ok_or_else(invalid)?;
-    if !offered.contains(&client) {
-        let why = format!("Client disabled: '{name}'. Add to 'netapi_enable_clients' master config option to enable.");
-        return Err(Problem::bad(why));
+    if chunk.entries().is_some_and(<[_]>::is_empty) {
+        return Err(not_a_list());
     }
+    let name = chunk.get("client").map_or_else(|| "None".to_owned(), ValueExt::python_str);
+    let client = Client::parse(&name).filter(|_| chunk.get_text("client").is_some());
+    let disabled =
+        || format!("Client disabled: '{name}'. Add to 'netapi_enable_clients' master config option to enable.");
+    let client = match client {
+        Some(client) if offered.contains(&client) => client,
+        Some(_) => return Err(Problem::bad(disabled())),
+        None if OF_SALT.contains(&name.as_str()) => return Err(Problem::bad(disabled())),
+        None => return Err(Problem::bad(format!("Invalid client specified: '{}'", shorten(&name)))),
+    };
     let credentials = Given::read(chunk);
     let args = match chunk.get("arg") {
         None | Some(Value::Nil) => Vec::new(),
         Some(Value::Array(items)) => items.clone(),
         Some(one) => vec![one.clone()],
     };
-    let kwargs = match chunk.get("kwarg") {
-        None | Some(Value::Nil) => Vec::new(),
+    let kwargs = match chunk.get("kwarg").filter(|kwarg| kwarg.truthy()) {
+        None => Vec::new(),
         Some(kwarg) => keywords(kwarg.entries().ok_or_else(|| Problem::bad("kwarg must be a map"))?)?,
     };
-    let timeout = match chunk.get("timeout") {
-        None | Some(Value::Nil) => None,
-        Some(empty) if empty.text() == Some("") => None,
-        Some(timeout) => {
-            let seconds = timeout.as_f64().or_else(|| timeout.text()?.parse().ok());
-            let seconds = seconds.filter(|seconds| (0.0..=TIMEOUT_MAX).contains(seconds));
-            Some(Duration::from_secs_f64(seconds.ok_or_else(|| Problem::bad("timeout must be a number of seconds"))?))
-        }
-    };
+    let timeout = seconds(chunk, "timeout")?;
     let full_return = chunk.get("full_return").is_some_and(ValueExt::truthy);
+    let returns = Returns { full: full_return, gather: seconds(chunk, "gather_job_timeout")? };
     let call = match client {
         Client::Local | Client::LocalAsync | Client::LocalBatch | Client::LocalSubset => {
             let mut job = job(chunk, args, kwargs, timeout)?;
             if matches!(job.tgt_type.as_str(), "nodegroup" | "compound") {
+                job.tgt = sentence(job.tgt)?;
                 job.tgt = expand_groups(&job.tgt, &job.tgt_type, groups)
                     .map_err(|name| Problem::bad(format!("Node group {} unavailable", shorten(&name))))?;
                 job.tgt_type = "compound".to_owned();
             }
             match client {
-                Client::LocalBatch => Call::Batch { job, options: batch_options(chunk)?, full_return },
-                Client::LocalSubset => Call::Subset { job, count: subset(chunk)?, full_return },
-                _ => Call::Local { job, wait: client == Client::Local, full_return },
+                // Salt's batches have plain returns, whatever the chunk says.
+                Client::LocalBatch => {
+                    let returns = Returns { full: false, ..returns };
+                    Call::Batch { job, options: batch_options(chunk)?, returns }
+                }
+                Client::LocalSubset => Call::Subset { job, count: subset(chunk)?, returns },
+                _ => Call::Local { job, wait: client == Client::Local, returns },
             }
         }
         Client::Runner | Client::RunnerAsync | Client::Wheel | Client::WheelAsync => {
@@ -266,12 +286,27 @@ fn one(chunk: &Value, offered: &[Client], groups: &Nodegroups) -> Result<Chunk, 
                 fun,
                 args,
                 kwargs: all,
-                timeout,
+                // Salt waits for ever then, and so as long as it may here.
+                timeout: timeout.filter(|timeout| !timeout.is_zero()),
                 full_return,
             }
         }
     };
     Ok(Chunk { call, credentials })
+}
+
+/// A time that the chunk gives in seconds, if it does.
+fn seconds(chunk: &Value, key: &str) -> Result<Option<Duration>, Problem> {
+    match chunk.get(key) {
+        None | Some(Value::Nil) => Ok(None),
+        Some(empty) if empty.text() == Some("") => Ok(None),
+        Some(given) => {
+            let seconds = given.as_f64().or_else(|| given.text()?.parse().ok());
+            let seconds = seconds.filter(|seconds| (0.0..=TIMEOUT_MAX).contains(seconds));
+            let seconds = seconds.ok_or_else(|| Problem::bad(format!("{key} must be a number of seconds")))?;
+            Ok(Some(Duration::from_secs_f64(seconds)))
+        }
+    }
 }
 
 /// The options of a batch by the words of a chunk: `batch`, `batch_wait` in seconds, `failhard`.
@@ -332,6 +367,16 @@ fn job(
         kwargs: of_jobs.collect(),
         timeout,
     })
+}
+
+/// The text of a compound target, whose words may have come as a list.
+fn sentence(tgt: Value) -> Result<Value, Problem> {
+    let Some(words) = tgt.list() else { return Ok(tgt) };
+    let words: Vec<&str> = words.iter().filter_map(Value::text).collect();
+    if words.iter().any(|word| word.contains(char::is_whitespace)) {
+        return Err(Problem::bad("A word of a compound target has no blanks; `?` stands for one"));
+    }
+    Ok(Value::from(words.join(" ")))
 }
 
 /// What texts among arguments are.
@@ -417,7 +462,10 @@ mod tests {
             json!({"client": "local", "tgt": "*", "fun": "test.ping", "kwarg": [1]}),
             json!({"client": "local", "tgt": "*", "fun": "test.ping", "timeout": "soon"}),
             json!({"client": "local", "tgt": "*", "fun": "test.ping", "timeout": -1}),
+            json!({"client": "local", "tgt": "*", "fun": "test.ping", "gather_job_timeout": "soon"}),
+            json!({"client": "local", "tgt": "*", "fun": "test.ping", "gather_job_timeout": 1e9}),
             json!({"client": "local", "tgt": "*", "fun": "test.ping", "tgt_type": 1}),
+            json!({"client": "local", "tgt": ["G@os:Red Hat"], "tgt_type": "compound", "fun": "test.ping"}),
             json!({"client": "local", "tgt": "none", "tgt_type": "nodegroup", "fun": "test.ping"}),
             json!({"client": "local_batch", "tgt": "*", "fun": "test.ping", "batch": "some"}),
             json!({"client": "local_batch", "tgt": "*", "fun": "test.ping", "batch_wait": -1}),
@@ -429,6 +477,47 @@ mod tests {
         }
         let disabled = parse(value::from_json(&good), &[Client::Runner], &Nodegroups::default()).unwrap_err();
         assert_eq!(disabled.status().as_u16(), 400);
+    }
+
+    #[test]
+    fn words_of_a_job() {
+        let job = |more: serde_json::Value| {
+            let mut chunk = json!({"client": "local", "tgt": "*", "fun": "test.ping"});
+            chunk.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            let Call::Local { job, returns, .. } = read(&chunk).unwrap().remove(0).call else { panic!("a job") };
+            (job, returns)
+        };
+        let waits = |more| (job(more).0.timeout, job(json!({})).1.gather);
+        assert_eq!(waits(json!({})), (None, None));
+        for (given, seconds) in [(json!("7"), 7), (json!(7), 7), (json!(7.0), 7)] {
+            let (job, returns) = job(json!({"timeout": given, "gather_job_timeout": given, "full_return": 1}));
+            let time = Some(Duration::from_secs(seconds));
+            assert_eq!((job.timeout, returns), (time, Returns { full: true, gather: time }), "{given}");
+        }
+        for none in [json!(null), json!(""), json!([]), json!({}), json!(false)] {
+            assert!(job(json!({"kwarg": none})).0.arg.is_empty(), "{none}");
+        }
+        let compound = |tgt| job(json!({"tgt": tgt, "tgt_type": "compound"})).0.tgt;
+        assert_eq!(compound(json!(["m1", "or", "G@os:Debian"])), Value::from("m1 or G@os:Debian"));
+    }
+
+    #[test]
+    fn refusals_have_salts_words() {
+        let why = |chunk| {
+            let offered = [Client::Local];
+            let problem = parse(value::from_json(&chunk), &offered, &Nodegroups::default()).unwrap_err();
+            problem.message().to_owned()
+        };
+        assert_eq!(why(json!({})), "Lowstates must be a list");
+        assert_eq!(why(json!(5)), "Lowstates must be a list");
+        assert_eq!(why(json!({"fun": "test.ping"})), "Invalid client specified: 'None'");
+        assert_eq!(why(json!({"client": null})), "Invalid client specified: 'None'");
+        assert_eq!(why(json!({"client": "x"})), "Invalid client specified: 'x'");
+        for client in ["ssh", "destroy", "wheel"] {
+            let text =
+                format!("Client disabled: '{client}'. Add to 'netapi_enable_clients' master config option to enable.");
+            assert_eq!(why(json!({"client": client})), text);
+        }
     }
 
     /// What a chunk may not say never is in a request to the master.

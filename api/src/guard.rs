@@ -7,7 +7,7 @@ use axum::http::header::{
     X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use axum::http::uri::Authority;
-use axum::http::{HeaderValue, StatusCode, Version};
+use axum::http::{HeaderValue, Version};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
@@ -87,7 +87,7 @@ fn admit(rules: &Rules, prefix: &str, request: &mut Request) -> Result<(), Probl
     let path = request.uri().path();
     let first = path.strip_prefix(prefix).unwrap_or(path).trim_start_matches('/').split('/').next().unwrap_or_default();
     if !rules.sessions && OF_SESSIONS.contains(&first) {
-        return Err(Problem::new(StatusCode::NOT_FOUND, "The path was not found."));
+        return Err(Problem::not_found());
     }
     let query = request.uri().query().unwrap_or_default();
     let mut names = form_urlencoded::parse(query.as_bytes()).map(|(name, _)| name);

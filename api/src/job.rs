@@ -8,13 +8,14 @@ use axum::http::StatusCode;
 use brine_client::{Job, MinionReturn, News, Published, Step, Waiter, no_response};
 use brine_protocol::value::{self, Value, ValueExt as _};
 
+use crate::chunk::Returns;
 use crate::link::{Caller, Follow, Link, LinkError};
 use crate::problem::Problem;
 
 impl From<LinkError> for Problem {
     fn from(error: LinkError) -> Self {
         match error {
-            LinkError::Denied => Self::unauthorized(),
+            LinkError::Denied(why) => Self::unauthorized_because(why),
             LinkError::TooMany(wait) => Self::too_many(wait),
             LinkError::Refused(why) => Self::bad(why),
             LinkError::NoMatch => Self::bad("No minions matched the target"),
@@ -32,7 +33,7 @@ impl From<LinkError> for Problem {
 ///
 /// # Errors
 /// When the master refuses, or its answer does not come.
-pub async fn local(link: &dyn Link, caller: &Caller, job: &Job, full_return: bool) -> Result<Value, Problem> {
+pub async fn local(link: &dyn Link, caller: &Caller, job: &Job, wanted: Returns) -> Result<Value, Problem> {
     // Before the publication, so that no return is missed.
     let mut events = link.follow();
     let published = match link.publish(caller, job).await {
@@ -41,15 +42,15 @@ pub async fn local(link: &dyn Link, caller: &Caller, job: &Job, full_return: boo
         Err(error) => return Err(error.into()),
     };
     events.narrow(&prefix(&published.jid));
-    let returns = collect(link, caller, job, &published, &mut events).await?;
+    let returns = collect(link, caller, job, (&published, wanted.gather), &mut events).await?;
     let mut missing: HashSet<String> = published.minions.into_iter().chain(published.missing).collect();
     let mut found: Vec<(String, Value)> = Vec::with_capacity(returns.len());
     for ret in returns {
         missing.remove(&ret.id);
-        found.push((ret.id.clone(), item(ret, &published.jid, full_return)));
+        found.push((ret.id.clone(), item(ret, &published.jid, wanted.full)));
     }
     let jid = published.jid.as_str();
-    found.extend(missing.into_iter().map(|id| (id, no_return(jid, full_return))));
+    found.extend(missing.into_iter().map(|id| (id, no_return(jid, wanted.full))));
     Ok(value::map(found))
 }
 
@@ -88,10 +89,11 @@ async fn collect(
     link: &dyn Link,
     caller: &Caller,
     job: &Job,
-    published: &Published,
+    (published, gather): (&Published, Option<Duration>),
     events: &mut Follow,
 ) -> Result<Vec<MinionReturn>, Problem> {
-    let (timeout, gather) = link.timeouts();
+    let (timeout, usual) = link.timeouts();
+    let gather = gather.unwrap_or(usual);
     let mut waiter = Waiter::new(published, job.timeout.unwrap_or(timeout), gather, Instant::now());
     let mut returns = Vec::new();
     loop {

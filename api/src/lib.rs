@@ -36,6 +36,7 @@ pub mod paths;
 pub mod pki;
 pub mod places;
 pub mod problem;
+pub mod query;
 pub mod router;
 pub mod rules;
 pub mod settings;

@@ -7,6 +7,9 @@ use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 
+/// What Salt says to a caller that is nobody.
+pub const NO_PERMISSION: &str = "No permission -- see authorization schemes";
+
 /// A refusal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
@@ -29,7 +32,17 @@ impl Problem {
 
     /// A caller that is nobody, or may not do this.
     pub fn unauthorized() -> Self {
-        Self::new(StatusCode::UNAUTHORIZED, "No permission -- see authorization schemes")
+        Self::new(StatusCode::UNAUTHORIZED, NO_PERMISSION)
+    }
+
+    /// The same, in other words of Salt's.
+    pub fn unauthorized_because(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, message)
+    }
+
+    /// A path that is not there. Salt repeats it; but it may be a token, as in Salt's `/ws/TOKEN`.
+    pub fn not_found() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "The path was not found.")
     }
 
     /// A master that does not answer.

@@ -7,6 +7,7 @@ mod api_events;
 mod api_paths;
 mod api_recorded;
 mod api_remote;
+mod api_requests;
 mod api_salts_tests;
 mod api_shapes;
 mod api_v1;

@@ -46,9 +46,9 @@ pub struct Caller {
 /// Why the master did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
-    /// The caller is nobody, or may not do this.
-    #[error("not permitted")]
-    Denied,
+    /// The caller is nobody, or may not do this: the master's words.
+    #[error("{0}")]
+    Denied(String),
     /// Too many log-ins failed; another one is not looked at before this time is over.
     #[error("too many log-ins failed")]
     TooMany(Duration),
@@ -72,7 +72,7 @@ pub enum LinkError {
 impl From<ClientError> for LinkError {
     fn from(error: ClientError) -> Self {
         match error {
-            ClientError::Authentication { .. } | ClientError::Authorization(_) => Self::Denied,
+            ClientError::Authentication { message, .. } | ClientError::Authorization(message) => Self::Denied(message),
             ClientError::Refused(why) => Self::Refused(why),
             ClientError::NoMatch { why: Some(why) } => Self::Refused(why),
             ClientError::NoMatch { why: None } => Self::NoMatch,

@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 use super::LinkError;
 use super::follow::FollowSink;
 use super::watch::{Shown, Sink};
+use crate::problem::NO_PERMISSION;
 
 /// Events of which it is remembered how they look, as long as a stream has them, before those that none has are forgotten.
 const SHOWN_MAX: usize = 16_384;
@@ -120,7 +121,7 @@ impl Streams {
         self.remove(id);
         match stream.kind {
             Kind::Watch { opened: Some(opened), .. } => {
-                let why = if refused { LinkError::Denied } else { LinkError::Late };
+                let why = if refused { LinkError::Denied(NO_PERMISSION.to_owned()) } else { LinkError::Late };
                 let _ = opened.send(Err(why));
             }
             Kind::Watch { sink, opened: None } => sink.end(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::{Path, Request, State};
 use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY};
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, Method};
 use axum::middleware::{Next, map_response};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, get_service};
@@ -43,7 +43,7 @@ async fn console_page(State(api): Shared, headers: HeaderMap) -> Response {
 }
 
 async fn console_file(headers: HeaderMap, Path((version, name)): Path<(String, String)>) -> Result<Response, Problem> {
-    console::file(&headers, &version, &name).ok_or_else(not_found)
+    console::file(&headers, &version, &name).ok_or_else(Problem::not_found)
 }
 
 /// Where the application or the console is, as far as there is one.
@@ -99,11 +99,7 @@ fn wants_page(headers: &HeaderMap) -> bool {
 
 /// A path that is not there.
 pub async fn nothing() -> Problem {
-    not_found()
-}
-
-fn not_found() -> Problem {
-    Problem::new(StatusCode::NOT_FOUND, "The path was not found.")
+    Problem::not_found()
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use crate::address::ClientAddress;
 use crate::answer::Format;
 use crate::body;
 use crate::credentials::{self, TOKEN_HEADER};
+use crate::link::LinkError;
 use crate::problem::Problem;
 use crate::state::Shared;
 
@@ -38,7 +39,10 @@ pub async fn tagged(
     let mut told = shown(&headers);
     told.insert("Remote-Addr", from.0.to_string());
     let data = value::map([("body", Value::from(raw)), ("post", post), ("headers", told)]);
-    api.link.fire_hook(caller.as_ref(), from.0, &tag, data).await?;
+    api.link.fire_hook(caller.as_ref(), from.0, &tag, data).await.map_err(|error| match error {
+        LinkError::Denied(_) => Problem::unauthorized(),
+        error => error.into(),
+    })?;
     // Many senders of hooks accept a type that is none of these, and do not look at the answer.
     let format = Format::wanted(&headers)?;
     Ok(format.answer(&value::map([("success", true)])))

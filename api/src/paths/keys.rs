@@ -2,12 +2,12 @@
 
 use axum::Extension;
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::{Path, RawQuery, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use brine_protocol::ids::MinionId;
-use brine_protocol::value::{self, Value, ValueExt as _};
+use brine_protocol::value::{self, Value, ValueExt};
 
 use super::lowstate;
 use crate::address::ClientAddress;
@@ -16,33 +16,29 @@ use crate::body;
 use crate::chunk::{self, Client};
 use crate::link::Caller;
 use crate::problem::Problem;
+use crate::query;
 use crate::state::{Api, Shared};
 use crate::work::Share;
 
-/// `GET /keys`.
-pub async fn list(
+/// `GET /keys`: the keys, and `GET /keys/ID` or `?mid=ID`: fingerprints.
+pub async fn show(
     State(api): Shared,
     Extension(from): Extension<ClientAddress>,
+    id: Option<Path<String>>,
+    RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let format = Format::wanted(&headers)?;
     let (caller, _) = api.caller(&headers, from).await?;
-    let keys = result(&api, &caller, "key.list_all", None).await?;
-    Ok(format.answer(&value::map([("return", keys)])))
-}
-
-/// `GET /keys/ID`: fingerprints.
-pub async fn one(
-    State(api): Shared,
-    Extension(from): Extension<ClientAddress>,
-    Path(id): Path<String>,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
     let format = Format::wanted(&headers)?;
-    let (caller, _) = api.caller(&headers, from).await?;
-    let mut keys = result(&api, &caller, "key.finger", Some(("match", Value::from(id)))).await?;
-    // Asked for a minion, Salt does not tell the master's own.
-    keys.remove("local");
+    let keys = match query::parameter(id, query.as_deref(), "mid", &[])? {
+        None => result(&api, &caller, "key.list_all", None).await?,
+        Some(id) => {
+            let mut keys = result(&api, &caller, "key.finger", Some(("match", Value::from(id)))).await?;
+            // Asked for a minion, Salt does not tell the master's own.
+            keys.remove("local");
+            keys
+        }
+    };
     Ok(format.answer(&value::map([("return", keys)])))
 }
 
@@ -68,7 +64,13 @@ pub async fn make(
     let live = api.live();
     let mut chunks = chunk::parse(asked, &live.clients, &live.groups)?;
     let made = lowstate::run_chunks(&api, std::mem::take(&mut chunks), from, &share).await?;
-    let made = made.first().and_then(|made| made.traverse("data:return", ":"));
+    let made = made.first();
+    if made.and_then(|made| made.traverse("data:success", ":")) == Some(&Value::from(false)) {
+        let why = made.and_then(|made| made.traverse("data:return", ":")).map(ValueExt::python_str).unwrap_or_default();
+        let why = why.lines().find(|line| !line.trim().is_empty()).unwrap_or("The key was not made");
+        return Err(Problem::bad(why));
+    }
+    let made = made.and_then(|made| made.traverse("data:return", ":"));
     let half = |name| made.and_then(|made| made.get_text(name)).filter(|pem| !pem.is_empty());
     let (Some(public), Some(private)) = (half("pub"), half("priv")) else {
         return Err(Problem::new(StatusCode::CONFLICT, "There is a key for this minion already."));
@@ -97,6 +99,10 @@ fn tar_of<const N: usize>(files: [(&str, &str, u32); N]) -> std::io::Result<Vec<
         let mut header = tar::Header::new_ustar();
         header.set_size(content.len() as u64);
         header.set_mode(mode);
+        // Blank numbers are none to every reader.
+        header.set_uid(0);
+        header.set_gid(0);
+        header.set_mtime(0);
         archive.append_data(&mut header, name, content.as_bytes())?;
     }
     archive.into_inner()

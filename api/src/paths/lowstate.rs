@@ -14,7 +14,7 @@ use crate::address::ClientAddress;
 use crate::answer::Format;
 use crate::chunk::{self, Chunk, Given};
 use crate::credentials::Token;
-use crate::link::Caller;
+use crate::link::{Caller, LinkError};
 use crate::problem::Problem;
 use crate::state::{Api, Shared};
 use crate::work::Share;
@@ -34,8 +34,8 @@ pub async fn lowstate(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let format = Format::wanted(&headers)?;
     let (caller, _) = api.caller(&headers, from).await?;
+    let format = Format::wanted(&headers)?;
     let live = api.live();
     let chunks = chunk::parse(body::read(&headers, body).await?, &live.clients, &live.groups)?;
     let mut returns = Vec::with_capacity(chunks.len());
@@ -83,6 +83,11 @@ pub async fn run_chunks(
     Ok(returns)
 }
 
+/// A caller of a chunk that is nobody, in Salt's words.
+fn unproven() -> Problem {
+    Problem::unauthorized_because("Authentication error occurred.")
+}
+
 /// Returns the caller of a chunk by its own token, or by that of its name and password, which are checked once in a request.
 async fn prove(
     api: &Arc<Api>,
@@ -92,10 +97,15 @@ async fn prove(
     log_ins: &mut Vec<(LogIn, Brief)>,
 ) -> Result<Caller, Problem> {
     if let Some(token) = given.token {
-        let caller = Caller { token: Token::parse(token.expose())?, address: from.0 };
-        return api.confirm(&caller).await.map(|_| caller);
+        let token = Token::parse(token.expose()).map_err(|_| Problem::unauthorized_because("Invalid token"))?;
+        let caller = Caller { token, address: from.0 };
+        return match api.confirm(&caller).await {
+            Err(problem) if problem == Problem::unauthorized() => Err(unproven()),
+            confirmed => confirmed.map(|_| caller),
+        };
     }
-    let (username, password, eauth) = given.log_in.ok_or_else(Problem::unauthorized)?;
+    let none = || Problem::unauthorized_because("No authentication credentials given");
+    let (username, password, eauth) = given.log_in.ok_or_else(none)?;
     api.live().rules.check_user(&username, from)?;
     let log_in = LogIn::External { eauth, username, password, token_expire: None };
     if let Some((_, brief)) = log_ins.iter().find(|(known, _)| *known == log_in) {
@@ -105,7 +115,10 @@ async fn prove(
     // As long as it asks the master, it counts as work.
     let (shared, asked, share) = (Arc::clone(api), log_in.clone(), share.clone());
     let task = tokio::spawn(async move {
-        let data = shared.link.log_in(&asked, from.0).await?;
+        let data = shared.link.log_in(&asked, from.0).await.map_err(|error| match error {
+            LinkError::Denied(_) => unproven(),
+            error => error.into(),
+        })?;
         let token = Token::parse(data.get_text("token").unwrap_or_default())?;
         drop(share);
         Ok::<_, Problem>(Brief { caller: Caller { token, address: from.0 }, api: shared })

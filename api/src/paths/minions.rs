@@ -2,7 +2,7 @@
 
 use axum::Extension;
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use brine_protocol::value::{self, Value, ValueExt as _};
@@ -12,18 +12,19 @@ use crate::answer::Format;
 use crate::chunk::{self, Client};
 use crate::problem::Problem;
 use crate::state::Shared;
-use crate::{body, call};
+use crate::{body, call, query};
 
-/// `GET /minions[/ID]`.
+/// `GET /minions[/ID]`, or `?mid=ID`.
 pub async fn grains(
     State(api): Shared,
     Extension(from): Extension<ClientAddress>,
     id: Option<Path<String>>,
+    RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let format = Format::wanted(&headers)?;
     let (caller, _) = api.caller(&headers, from).await?;
-    let target = id.map_or_else(|| "*".to_owned(), |Path(id)| id);
+    let format = Format::wanted(&headers)?;
+    let target = query::parameter(id, query.as_deref(), "mid", &[])?.unwrap_or_else(|| "*".to_owned());
     let found = api.run(&caller, Client::Local, "grains.items", [("tgt", Value::from(target))]).await?;
     Ok(format.answer(&value::map([("return", value::list([found]))])))
 }
@@ -35,8 +36,8 @@ pub async fn publish(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let format = Format::wanted(&headers)?;
     let (caller, _) = api.caller(&headers, from).await?;
+    let format = Format::wanted(&headers)?;
     let live = api.live();
     let lowstate = named(body::read(&headers, body).await?);
     let chunks = chunk::parse(lowstate, &live.clients, &live.groups)?;

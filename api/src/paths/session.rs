@@ -18,7 +18,7 @@ use crate::answer::Format;
 use crate::body;
 use crate::chunk::Given;
 use crate::credentials::{self, COOKIE_NAME, TOKEN_HEADER, Token};
-use crate::link::Caller;
+use crate::link::{Caller, LinkError};
 use crate::problem::Problem;
 use crate::state::Shared;
 
@@ -40,11 +40,15 @@ pub async fn log_in(
     let format = Format::wanted(&headers)?;
     let body = body::read(&headers, body).await?;
     let given = Given::read(body.list().and_then(<[_]>::first).unwrap_or(&body));
-    let Some((username, password, eauth)) = given.log_in else { return Err(Problem::unauthorized()) };
+    let wrong = || Problem::unauthorized_because("Could not authenticate using provided credentials");
+    let (username, password, eauth) = given.log_in.ok_or_else(wrong)?;
     let live = api.live();
     live.rules.check_user(&username, from)?;
     let log_in = LogIn::External { eauth, username, password, token_expire: given.expire };
-    let data = api.link.log_in(&log_in, from.0).await?;
+    let data = api.link.log_in(&log_in, from.0).await.map_err(|error| match error {
+        LinkError::Denied(_) => wrong(),
+        error => error.into(),
+    })?;
     let field = |key: &str| data.get(key).cloned().unwrap_or(Value::Nil);
     let token = data.get_text("token").unwrap_or_default();
     let caller = Caller { token: Token::parse(token)?, address: from.0 };
@@ -86,8 +90,8 @@ pub async fn log_out(
     Extension(from): Extension<ClientAddress>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let format = Format::wanted(&headers)?;
     let (caller, _) = api.caller(&headers, from).await?;
+    let format = Format::wanted(&headers)?;
     api.link.end_token(&caller).await?;
     let mut response = format.answer(&value::map([("return", "Your token has been cleared")]));
     set_cookie(&mut response, "", Duration::ZERO, api.tls);

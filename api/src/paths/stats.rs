@@ -25,9 +25,9 @@ pub async fn show(
     Extension(from): Extension<ClientAddress>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let format = Format::wanted(&headers)?;
     if !api.live().open_stats {
         api.caller(&headers, from).await?;
     }
+    let format = Format::wanted(&headers)?;
     Ok(format.answer(&api.stats.value(api.link.is_up())))
 }

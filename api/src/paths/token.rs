@@ -12,6 +12,7 @@ use crate::address::ClientAddress;
 use crate::answer::Format;
 use crate::body;
 use crate::chunk::{CHUNKS_MAX, Given};
+use crate::link::LinkError;
 use crate::problem::Problem;
 use crate::state::Shared;
 
@@ -42,7 +43,11 @@ pub async fn make(
     }
     let mut tokens = Vec::with_capacity(log_ins.len());
     for log_in in &log_ins {
-        let data = api.link.log_in(log_in, from.0).await?;
+        let data = api.link.log_in(log_in, from.0).await.map_err(|error| match error {
+            // Salt repeats the name. Into its place, people write passwords.
+            LinkError::Denied(_) => Problem::unauthorized_because("Authentication failure of type \"eauth\" occurred."),
+            error => error.into(),
+        })?;
         tokens.push(value::map(FIELDS.map(|key| (key, data.get(key).cloned().unwrap_or(Value::Nil)))));
     }
     Ok(format.answer(&value::list(tokens)))

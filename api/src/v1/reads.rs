@@ -108,7 +108,7 @@ async fn plan(State(api): Shared, Extension(from): From, headers: HeaderMap, bod
 /// Asks the master. The token was good, so a refusal is about the user's rights.
 async fn ask(api: &Api, caller: &Caller, name: &str, args: Value) -> Result<Value, Problem> {
     let mut reply = api.link.query(caller, name, args).await.map_err(|error| match error {
-        LinkError::Denied => Problem::new(StatusCode::FORBIDDEN, "You have no permission to see this"),
+        LinkError::Denied(_) => Problem::new(StatusCode::FORBIDDEN, "You have no permission to see this"),
         error => error.into(),
     })?;
     let answer = reply.remove("answer").unwrap_or(Value::Nil);

@@ -60,7 +60,7 @@ impl Double {
             return Err(LinkError::Away);
         }
         self.calls.fetch_add(1, Ordering::SeqCst);
-        if *caller.token.secret().expose() == token() { Ok(answer) } else { Err(LinkError::Denied) }
+        if *caller.token.secret().expose() == token() { Ok(answer) } else { Err(LinkError::Denied("No.".to_owned())) }
     }
 
     /// The number of attempts to log in.
@@ -91,7 +91,7 @@ impl Link for Double {
                     ("start", Value::from(1000)),
                     ("expire", Value::from(2000)),
                 ])),
-                _ => Err(LinkError::Denied),
+                _ => Err(LinkError::Denied("No.".to_owned())),
             }
         })
     }
@@ -144,7 +144,7 @@ impl Link for Double {
     }
 
     fn fire_hook<'a>(&'a self, caller: Option<&'a Caller>, _: IpAddr, _: &'a str, _: Value) -> Answer<'a, ()> {
-        Box::pin(async move { self.call(caller.ok_or(LinkError::Denied)?, ()) })
+        Box::pin(async move { self.call(caller.ok_or_else(|| LinkError::Denied("No.".to_owned()))?, ()) })
     }
 
     fn watch<'a>(&'a self, _: &'a Caller, _: Option<Cursor>) -> Answer<'a, Watch> {
