@@ -153,6 +153,13 @@ impl Surroundings<'_> {
     }
 }
 
+/// The one function of pillars that looks at files.
+const FILE_EXISTS: &str = "file.file_exists";
+
+fn is_missing(name: &str) -> String {
+    format!("{name} is not there for pillars: their templates can only compute and read pillar_roots")
+}
+
 impl Host for Surroundings<'_> {
     fn load(&self, path: &str) -> Result<Option<Source>, String> {
         let found = self.files.read(self.env, path).map_err(|why| format!("{path}: {why}"))?;
@@ -160,19 +167,23 @@ impl Host for Surroundings<'_> {
     }
 
     fn has_function(&self, name: &str) -> bool {
-        name == "file.file_exists" || functions::known(name)
+        name == FILE_EXISTS || functions::known(name)
+    }
+
+    fn functions(&self) -> Vec<String> {
+        functions::names().chain([FILE_EXISTS.to_owned()]).collect()
+    }
+
+    fn why_missing(&self, name: &str) -> Option<String> {
+        Some(is_missing(name))
     }
 
     fn call(&self, name: &str, positional: Vec<Value>, keyword: Vec<(Rc<str>, Value)>) -> Result<Value, CallError> {
         self.files.check_time().map_err(|why| self.refuse(why.to_string()))?;
-        if name == "file.file_exists" {
+        if name == FILE_EXISTS {
             return self.file_exists(&positional, &keyword);
         }
         let answer = functions::call(self.functions, name, positional, keyword);
-        answer.unwrap_or_else(|| {
-            Err(self.refuse(format!(
-                "{name} is not there for pillars: their templates can only compute and read pillar_roots"
-            )))
-        })
+        answer.unwrap_or_else(|| Err(self.refuse(is_missing(name))))
     }
 }

@@ -17,6 +17,18 @@ impl Host for Files {
         name == "test.echo"
     }
 
+    fn has_module(&self, name: &str) -> bool {
+        matches!(name, "cmd" | "test")
+    }
+
+    fn functions(&self) -> Vec<String> {
+        vec!["test.echo".to_owned()]
+    }
+
+    fn why_missing(&self, name: &str) -> Option<String> {
+        (name == "cmd.run").then(|| "cmd.run is not allowed".to_owned())
+    }
+
     fn call(&self, name: &str, positional: Vec<Value>, _: Vec<(Rc<str>, Value)>) -> Result<Value, CallError> {
         match name {
             "test.echo" => Ok(positional.into_iter().next().unwrap_or_default()),
@@ -137,4 +149,38 @@ fn an_error_names_line_and_excerpt() {
     let expect = "Jinja variable 'dict object' has no attribute 'nope'; line 2\n\n---\none\ntwo {{ d.nope }}    \
                   <======================\nthree\n---";
     assert_eq!(error.to_string(), expect);
+}
+
+/// Recorded from Salt 3008.5.
+#[test]
+fn functions_are_a_dict_of_their_names() {
+    for (template, expect) in [
+        ("{{ salt.get('test.echo')(7) }} {{ salt.get('no.such') }} {{ salt.get('no.such', 5) }}", "7 None 5"),
+        ("{{ 'test.echo' in salt }} {{ 'no.such' in salt }} {{ 'test.echo' in salt.keys() }}", "True False True"),
+        ("{{ salt.keys()|list }} {{ salt.values()|list }}", "['test.echo'] [<LoadedFunc name='test.echo'>]"),
+        ("{% for name, call in salt.items() %}{{ name }} {{ call(1) }}{% endfor %}", "test.echo 1"),
+        ("{{ salt.foo is defined }} {{ salt.test is defined }} {{ salt.test.nope is defined }}", "False True False"),
+        ("{{ salt.test.echo is callable }} {{ salt.test.get is defined }} {{ salt.test.echo(2) }}", "True False 2"),
+        ("{{ salt['no.such'] is callable }} {{ salt['test.echo'] is callable }}", "True True"),
+        (
+            "{{ salt is mapping }} {{ salt is iterable }} {{ salt.test }}",
+            "False True <LoadedMod module='salt.loaded.test'>",
+        ),
+        ("{{ salt.cmd.run is defined }} {{ salt['cmd.run'] is defined }}", "False False"),
+    ] {
+        assert_eq!(render(template, vec![]).unwrap(), expect, "{template}");
+    }
+    for (template, expect) in [
+        ("{{ salt.foo.bar() }}", "Jinja variable 'salt.utils.templates.AliasedLoader object' has no attribute 'foo'"),
+        ("{{ salt.test.nope() }}", "Jinja variable 'salt.loader.lazy.LoadedMod object' has no attribute 'nope'"),
+        (
+            "{{ salt['no.such']() }}",
+            "Jinja variable 'salt.utils.templates.AliasedLoader object' has no attribute 'no.such'",
+        ),
+        ("{{ salt.cmd.run('x') }}", "Problem running salt function in Jinja template: cmd.run is not allowed"),
+        ("{{ salt['cmd.run']('x') }}", "Problem running salt function in Jinja template: cmd.run is not allowed"),
+    ] {
+        let said = render(template, vec![]).unwrap_err().to_string();
+        assert_eq!(first_line(&said), expect, "{template}");
+    }
 }

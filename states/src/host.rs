@@ -50,6 +50,17 @@ pub trait Host {
         true
     }
 
+    /// The names of all execution functions that templates can call.
+    fn functions(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// What a template is told that uses an execution function which is not here; without it, that there is none.
+    fn why_no_function(&self, name: &str) -> Option<String> {
+        let _ = name;
+        None
+    }
+
     /// Calls an execution function for a template of an environment.
     ///
     /// # Errors

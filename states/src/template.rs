@@ -54,6 +54,14 @@ impl jinja::Host for Surroundings<'_> {
         self.host.has_module(name)
     }
 
+    fn functions(&self) -> Vec<String> {
+        self.host.functions()
+    }
+
+    fn why_missing(&self, name: &str) -> Option<String> {
+        self.host.why_no_function(name)
+    }
+
     fn call(&self, name: &str, positional: Vec<Value>, keyword: Vec<(Rc<str>, Value)>) -> Result<Value, CallError> {
         self.host.call(self.saltenv, name, positional, keyword)
     }

@@ -1,6 +1,6 @@
 //! `value.name` and `value[key]` as Jinja looks them up, with the sandbox's rules.
 
-use super::error::Res;
+use super::error::{ErrorKind, Res};
 use super::interp::{Interp, check, hashed, loop_attribute};
 use super::object::{
     BlockRef, Blocks, Cycler, Function, Functions, Group, Iter, Loop, Macro, Method, Module, Namespace, Undefined,
@@ -24,7 +24,8 @@ pub(super) fn type_repr(value: &Value) -> String {
                 };
                 format!("jinja2.{module}.{name} object")
             }
-            "LazyLoader" => "salt.utils.templates.AliasedLoader object".to_owned(),
+            "AliasedLoader" => "salt.utils.templates.AliasedLoader object".to_owned(),
+            "LoadedMod" | "LoadedFunc" => format!("salt.loader.lazy.{name} object"),
             _ => format!("{name} object"),
         },
         _ => format!("{name} object"),
@@ -56,7 +57,7 @@ fn attribute(interp: &mut Interp, value: &Value, name: &str) -> Option<Value> {
         return match &functions.module {
             None if name.contains('.') || !interp.host.has_module(name) => None,
             None => Some(object(Functions { module: Some(name.into()) })),
-            Some(module) => Some(object(Function { name: format!("{module}.{name}").into() })),
+            Some(module) => function(interp, format!("{module}.{name}")),
         };
     }
     if let Some(blocks) = cast::<Blocks>(value) {
@@ -96,6 +97,14 @@ fn attribute(interp: &mut Interp, value: &Value, name: &str) -> Option<Value> {
     }
 }
 
+/// An execution function by its whole name. Where the host says why it has none, the use of it says so too.
+fn function(interp: &Interp, name: String) -> Option<Value> {
+    match interp.host.has_function(&name) {
+        true => Some(Function::value(name)),
+        false => interp.host.why_missing(&name).map(|why| Undefined::of(ErrorKind::Function, why)),
+    }
+}
+
 /// `value["name"]`: none if there is no such thing.
 fn item(interp: &mut Interp, value: &Value, key: &Value) -> Res<Option<Value>> {
     Ok(match value {
@@ -118,8 +127,7 @@ fn item(interp: &mut Interp, value: &Value, key: &Value) -> Res<Option<Value>> {
                 return Ok(ops::place(n, 2).map(|at| group.items()[at].clone()));
             }
             if let (Some(functions), Some(name)) = (cast::<Functions>(value), key.as_str()) {
-                let known = functions.module.is_none() && interp.host.has_function(name);
-                return Ok(known.then(|| object(Function { name: name.into() })));
+                return Ok(functions.module.is_none().then(|| function(interp, name.to_owned())).flatten());
             }
             if let (Some(iter), Some(n)) = (cast::<Iter>(value).filter(|i| !i.is_generator()), ops::integer(key)) {
                 let items = iter.items.borrow();
@@ -143,7 +151,7 @@ pub(super) fn get_attribute(interp: &mut Interp, value: &Value, name: &str) -> R
     }
     if name.starts_with("__") {
         let message = format!("access to attribute '{name}' of '{}' object is unsafe.", value.type_name());
-        return Ok(object(Undefined { message, unsafe_access: true }));
+        return Ok(Undefined::of(ErrorKind::Template, message));
     }
     Ok(undefined(value, &key))
 }
@@ -161,7 +169,7 @@ pub(super) fn get_item(interp: &mut Interp, value: &Value, key: &Value) -> Res<V
         }
         if name.starts_with("__") {
             let message = format!("access to attribute '{name}' of '{}' object is unsafe.", value.type_name());
-            return Ok(object(Undefined { message, unsafe_access: true }));
+            return Ok(Undefined::of(ErrorKind::Template, message));
         }
     }
     Ok(undefined(value, key))

@@ -65,6 +65,17 @@ pub trait Host {
         true
     }
 
+    /// The names of all execution functions, for templates that go through them (`salt.keys()`).
+    fn functions(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// What a template is told that uses a function which is not here; without it, that there is none.
+    fn why_missing(&self, name: &str) -> Option<String> {
+        let _ = name;
+        None
+    }
+
     /// Calls an execution function.
     ///
     /// # Errors

@@ -45,8 +45,8 @@ pub(super) fn object(object: impl Object) -> Value {
 /// Jinja's `StrictUndefined`: any use but asking for its existence is an error.
 pub(super) struct Undefined {
     pub(super) message: String,
-    /// Sandbox rules forbid the attribute.
-    pub(super) unsafe_access: bool,
+    /// What kind of error the use of it is.
+    pub(super) kind: ErrorKind,
 }
 
 impl fmt::Debug for Undefined {
@@ -80,12 +80,15 @@ impl Undefined {
     }
 
     pub(super) fn value(message: impl Into<String>) -> Value {
-        object(Self { message: message.into(), unsafe_access: false })
+        Self::of(ErrorKind::Undefined, message)
+    }
+
+    pub(super) fn of(kind: ErrorKind, message: impl Into<String>) -> Value {
+        object(Self { message: message.into(), kind })
     }
 
     pub(super) fn error(&self) -> Box<JinjaError> {
-        let kind = if self.unsafe_access { ErrorKind::Template } else { ErrorKind::Undefined };
-        JinjaError::new(kind, &*self.message)
+        JinjaError::new(self.kind, &*self.message)
     }
 }
 
@@ -297,13 +300,56 @@ impl Object for Loop {
 pub(super) struct Functions {
     pub(super) module: Option<Rc<str>>,
 }
-object!(Functions, "LazyLoader");
+
+impl fmt::Debug for Functions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write_repr(f)
+    }
+}
+
+impl Object for Functions {
+    fn type_name(&self) -> &str {
+        if self.module.is_some() { "LoadedMod" } else { "AliasedLoader" }
+    }
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+    fn write_repr(&self, out: &mut dyn fmt::Write) -> fmt::Result {
+        match &self.module {
+            Some(module) => write!(out, "<LoadedMod module='salt.loaded.{module}'>"),
+            None => out.write_str("<salt.utils.templates.AliasedLoader object>"),
+        }
+    }
+}
 
 /// An execution function of the host.
 pub(super) struct Function {
     pub(super) name: Rc<str>,
 }
-object!(Function, "LoadedFunc");
+
+impl Function {
+    pub(super) fn value(name: impl Into<Rc<str>>) -> Value {
+        object(Self { name: name.into() })
+    }
+}
+
+impl fmt::Debug for Function {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write_repr(f)
+    }
+}
+
+impl Object for Function {
+    fn type_name(&self) -> &str {
+        "LoadedFunc"
+    }
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+    fn write_repr(&self, out: &mut dyn fmt::Write) -> fmt::Result {
+        write!(out, "<LoadedFunc name='{}'>", self.name)
+    }
+}
 
 /// `self`: the blocks of the template.
 pub(super) struct Blocks(pub(super) Rc<Scope>);

@@ -3,7 +3,7 @@
 use super::ast::Comparison;
 use super::error::{JinjaError, Res};
 use super::interp::{Interp, Passed, check};
-use super::object::{Builtin, Function, Iter, Macro, Method, Undefined, cast};
+use super::object::{Builtin, Function, Functions, Iter, Macro, Method, Undefined, cast};
 use super::{filters, ops, regex};
 use crate::value::Value;
 
@@ -101,7 +101,9 @@ pub(super) fn apply(interp: &mut Interp, name: &str, value: &Value, passed: &Pas
             check(value)?;
             let plain =
                 matches!(value, Value::Str(_) | Value::List(_) | Value::Tuple(_) | Value::Dict(_) | Value::Set(_));
-            plain || cast::<Iter>(value).is_some()
+            // Python takes all that has `__getitem__` for it.
+            let by_item = cast::<Functions>(value).is_some_and(|functions| functions.module.is_none());
+            plain || by_item || cast::<Iter>(value).is_some()
         }
         "callable" => {
             cast::<Macro>(value).is_some()

@@ -86,6 +86,10 @@ impl Host for Tree {
         self.functions.iter().any(|function| function.split('.').next() == Some(name))
     }
 
+    fn functions(&self) -> Vec<String> {
+        self.functions.iter().cloned().collect()
+    }
+
     fn call(
         &self,
         _: &str,

@@ -5,7 +5,7 @@
 //! own modules.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
 use brine_render::functions::{self, Surroundings};
@@ -25,7 +25,8 @@ pub struct Templates {
     surroundings: Surroundings,
     saltenv: String,
     settings: Settings,
-    has: RefCell<HashMap<String, bool>>,
+    /// The functions of modules that were asked for; none if this host does not say.
+    modules: RefCell<HashMap<String, Option<Rc<Vec<String>>>>>,
 }
 
 impl Templates {
@@ -46,7 +47,16 @@ impl Templates {
         }
         settings.trim_blocks |= flag("jinja_trim_blocks");
         settings.lstrip_blocks |= flag("jinja_lstrip_blocks");
-        Ok(Self { surroundings, saltenv: saltenv.to_owned(), settings, has: RefCell::default() })
+        Ok(Self { surroundings, saltenv: saltenv.to_owned(), settings, modules: RefCell::default() })
+    }
+
+    fn functions_of(&self, module: &str) -> Option<Rc<Vec<String>>> {
+        if let Some(known) = self.modules.borrow().get(module) {
+            return known.clone();
+        }
+        let names = listed(&[module.into()]).map(Rc::new);
+        self.modules.borrow_mut().insert(module.to_owned(), names.clone());
+        names
     }
 
     /// Renders a template. `names` are further variables, of which later ones count more.
@@ -106,13 +116,20 @@ impl jinja::Host for Templates {
         if functions::known(name) {
             return true;
         }
-        if let Some(has) = self.has.borrow().get(name) {
-            return *has;
-        }
-        let found = call("sys.list_functions", &[name.into()], &[]);
-        let has = found.is_ok_and(|found| found.truthy());
-        self.has.borrow_mut().insert(name.to_owned(), has);
-        has
+        let Some((module, _)) = name.split_once('.') else { return false };
+        // What is not said is found out by calling it, whose error has the reason.
+        self.functions_of(module).is_none_or(|names| names.iter().any(|known| known == name))
+    }
+
+    fn has_module(&self, name: &str) -> bool {
+        functions::names().any(|known| known.split('.').next() == Some(name))
+            || self.functions_of(name).is_none_or(|names| !names.is_empty())
+    }
+
+    fn functions(&self) -> Vec<String> {
+        let mut names: BTreeSet<String> = functions::names().collect();
+        names.extend(listed(&[]).unwrap_or_default());
+        names.into_iter().collect()
     }
 
     fn call(
@@ -128,6 +145,13 @@ impl jinja::Host for Templates {
         }
         call(name, &positional, &keyword).map_err(CallError::refused)
     }
+}
+
+/// The names of functions, as `sys` lists them; none if it may not be asked.
+fn listed(modules: &[Value]) -> Option<Vec<String>> {
+    let Value::List(names) = call("sys.list_functions", modules, &[]).ok()? else { return None };
+    let names = names.borrow();
+    Some(names.iter().filter_map(Value::as_str).map(str::to_owned).collect())
 }
 
 fn call(name: &str, positional: &[Value], keyword: &[(Rc<str>, Value)]) -> Result<Value> {

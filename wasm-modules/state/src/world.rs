@@ -1,7 +1,7 @@
 //! What a compile and a run see of this minion: the master's files, functions, states, and the targets of top files.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
 use brine_guest::Data;
@@ -69,6 +69,23 @@ impl World {
         };
         self.unavailable.borrow_mut().insert(module.to_owned(), why.clone());
         why
+    }
+
+    fn functions_of(&self, module: &str) -> Option<Rc<Vec<String>>> {
+        if let Some(known) = self.functions.borrow().get(module) {
+            return known.clone();
+        }
+        let described = modules::describe(module).or_else(|| {
+            // The host fetches a module that is missing here.
+            states::exists(&format!("{module}.any"));
+            modules::describe(module)
+        });
+        let names: Option<Vec<_>> =
+            described.map(|module| module.functions.into_iter().map(|function| function.name).collect());
+        // A module of states alone has no functions, and none of its names is there for templates.
+        let names = names.filter(|names| !names.is_empty() && self.why_unavailable(module).is_none()).map(Rc::new);
+        self.functions.borrow_mut().insert(module.to_owned(), names.clone());
+        names
     }
 
     fn states_of(&self, module: &str) -> Option<Rc<HashMap<String, Parameters>>> {
@@ -141,15 +158,19 @@ impl Host for World {
             return true;
         }
         let Some((module, function)) = name.split_once('.') else { return false };
-        let known = self.functions.borrow().get(module).cloned();
-        let functions = known.unwrap_or_else(|| {
-            let described = modules::describe(module).filter(|_| self.why_unavailable(module).is_none());
-            let names =
-                described.map(|module| Rc::new(module.functions.into_iter().map(|f| f.name).collect::<Vec<_>>()));
-            self.functions.borrow_mut().insert(module.to_owned(), names.clone());
-            names
+        self.functions_of(module).is_some_and(|names| names.iter().any(|name| name == function))
+    }
+
+    fn has_module(&self, name: &str) -> bool {
+        functions::names().any(|known| known.split('.').next() == Some(name)) || self.functions_of(name).is_some()
+    }
+
+    fn functions(&self) -> Vec<String> {
+        let of_modules = modules::names().into_iter().flat_map(|module| {
+            let names = self.functions_of(&module).unwrap_or_default();
+            names.iter().map(|name| format!("{module}.{name}")).collect::<Vec<_>>()
         });
-        functions.is_some_and(|names| names.iter().any(|name| name == function))
+        of_modules.chain(functions::names()).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
     fn call(

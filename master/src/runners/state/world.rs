@@ -61,9 +61,18 @@ impl World {
     }
 }
 
-/// Whether a function starts something.
+/// The functions that start something.
+const STARTS: [&str; 3] = ["saltutil.cmd", "saltutil.runner", "saltutil.wheel"];
+
 fn starts(name: &str) -> bool {
-    matches!(name, "saltutil.cmd" | "saltutil.runner" | "saltutil.wheel")
+    STARTS.contains(&name)
+}
+
+fn is_missing(name: &str) -> String {
+    format!(
+        "{name} is not there for orchestrations: their templates compute, and start what their caller may start ({})",
+        STARTS.join(", ")
+    )
 }
 
 impl Host for World {
@@ -89,6 +98,14 @@ impl Host for World {
         functions::known(name) || starts(name)
     }
 
+    fn functions(&self) -> Vec<String> {
+        functions::names().chain(STARTS.map(str::to_owned)).collect()
+    }
+
+    fn why_no_function(&self, name: &str) -> Option<String> {
+        Some(is_missing(name))
+    }
+
     fn call(
         &self,
         saltenv: &str,
@@ -102,12 +119,8 @@ impl Host for World {
         if starts(name) {
             return self.start(saltenv, name, &positional, &keyword);
         }
-        functions::call(&self.surroundings, name, positional, keyword).unwrap_or_else(|| {
-            Err(CallError::refused(format!(
-                "{name} is not there for orchestrations: their templates compute, and start what their caller may start \
-                 (saltutil.runner, saltutil.wheel, saltutil.cmd)"
-            )))
-        })
+        functions::call(&self.surroundings, name, positional, keyword)
+            .unwrap_or_else(|| Err(CallError::refused(is_missing(name))))
     }
 
     fn has_state(&self, name: &str) -> bool {

@@ -1,12 +1,13 @@
 //! The methods of Python's types.
 
 pub(super) mod dict;
+mod functions;
 pub(super) mod list;
 pub(super) mod text;
 
 use super::error::{JinjaError, Res};
 use super::interp::{Interp, Passed, loop_method};
-use super::object::{Cycler, Loop, cast};
+use super::object::{Cycler, Functions, Loop, cast};
 use crate::value::Value;
 
 const LOOP: [&str; 2] = ["cycle", "changed"];
@@ -22,6 +23,7 @@ pub(super) fn find(value: &Value, name: &str) -> Option<&'static str> {
         Value::Set(_) => &list::SET_NAMES,
         Value::Object(_) if cast::<Loop>(value).is_some() => &LOOP,
         Value::Object(_) if cast::<Cycler>(value).is_some() => &CYCLER,
+        Value::Object(_) if cast::<Functions>(value).is_some_and(|of| of.module.is_none()) => &functions::NAMES,
         _ => return None,
     };
     names.iter().find(|known| **known == name).copied()
@@ -35,6 +37,7 @@ pub(super) fn call(interp: &mut Interp, receiver: &Value, name: &'static str, pa
         Value::Dict(dict) => dict::call(interp, dict, name, passed),
         Value::Set(set) => list::call_set(interp, set, name, &passed),
         _ if cast::<Loop>(receiver).is_some() => loop_method(receiver, name, passed),
+        _ if cast::<Functions>(receiver).is_some() => functions::call(interp, name, &passed),
         _ => match cast::<Cycler>(receiver) {
             Some(cycler) => {
                 let at = if name == "reset" { cycler.items.len() - 1 } else { cycler.at.get() };
