@@ -1,6 +1,7 @@
 //! JSON as Python's `json.loads` reads it, which is what Salt's JSON renderer and `load_json` do: with `NaN` and
 //! `Infinity`, the last of several equal keys, and Python's words for what is wrong.
 
+use crate::jinja::json::Format;
 use crate::value::{Dict, Entries, Key, List, Value};
 use crate::yaml::Limits;
 
@@ -21,24 +22,29 @@ pub struct JsonError {
 }
 
 /// The options of Python's `json.dumps`.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct DumpOptions {
     /// Whether keys are sorted.
     pub sort_keys: bool,
     /// Whether characters beyond ASCII are escaped.
     pub ascii: bool,
-    /// Spaces for each level, with a line for each value; none for one line.
-    pub indent: Option<usize>,
+    /// What stands before a value once a level, with a line for each value; none for one line.
+    pub indent: Option<String>,
+    /// What stands between values, and between a key and its value, if it is not what Python has there by default.
+    pub separators: Option<(String, String)>,
 }
 
 /// The value as JSON, as Python's `json.dumps` writes it.
 ///
 /// # Errors
 /// In Python's words: the value nests too deep, or has no form in JSON.
-pub fn dump(value: &Value, options: DumpOptions) -> Result<String, String> {
-    let DumpOptions { sort_keys, ascii, indent } = options;
+pub fn dump(value: &Value, options: &DumpOptions) -> Result<String, String> {
+    let mut format = Format::new(options.sort_keys, options.ascii, options.indent.as_deref());
+    if let Some((comma, colon)) = &options.separators {
+        (format.comma, format.colon) = (comma, colon);
+    }
     let mut out = String::new();
-    crate::jinja::json::write(value, &crate::jinja::json::Format { sort_keys, ascii, indent }, &mut out, 0)?;
+    crate::jinja::json::write(value, &format, &mut out, 0)?;
     Ok(out)
 }
 

@@ -12,6 +12,7 @@
 //! | [`jinja`] | Jinja2 as Salt sets it up |
 //! | [`yaml`] | YAML 1.1 as Salt loads and dumps it |
 //! | [`json`] | JSON as Python loads it |
+//! | [`serializers`] | values as the text of a file, with Python's options |
 //! | [`pipe`] | the line `#!jinja\|yaml` |
 //! | [`regex`] | Python's regular expressions |
 #![forbid(unsafe_code)]
@@ -25,6 +26,7 @@ pub mod jinja;
 pub mod json;
 pub mod pipe;
 pub mod regex;
+pub mod serializers;
 pub mod value;
 pub mod yaml;
 

@@ -4,9 +4,8 @@ use super::Answer;
 use super::call::{Call, Row};
 use crate::data::merge::{How, merge, update};
 use crate::data::{CallError, deep_copy};
-use crate::json;
+use crate::serializers::Serializer;
 use crate::value::{Key, Value};
-use crate::yaml::{self, DumpOptions};
 
 pub(super) const DEFAULTS: &[Row] = &[
     Row::new("merge", "dest src merge_lists? in_place? convert_none?", defaults_merge),
@@ -116,49 +115,17 @@ fn boolstr(call: &Call<'_>) -> Answer {
     Ok(call.get(name).cloned().unwrap_or_else(|| default.into()))
 }
 
-/// What `yaml` and `json` take of the keywords of Python's dumpers is done; other keywords, and other serializers, are errors.
 fn serialize(call: &Call<'_>) -> Answer {
-    let (serializer, obj) = (call.text("serializer", ""), call.need("obj"));
-    let number = |value: &Value| if let Value::Int(n) = value { i64::try_from(*n).ok() } else { None };
-    let strange = |name: &str| CallError::python(format!("{name} is no option of the serializer {serializer} here"));
-    match &*serializer {
-        "yaml" => {
-            let mut options = DumpOptions::default();
-            for (name, value) in &call.stars {
-                match (&**name, number(value)) {
-                    ("default_flow_style", _) => {
-                        options.default_flow_style = (!matches!(value, Value::None)).then(|| value.truthy());
-                    }
-                    ("allow_unicode", _) => options.allow_unicode = value.truthy(),
-                    ("sort_keys", _) => options.sort_keys = value.truthy(),
-                    ("indent", Some(indent)) => options.indent = indent,
-                    ("width", Some(width)) => options.width = width,
-                    _ => return Err(strange(name)),
-                }
-            }
-            let text = yaml::dump(&obj, &options).map_err(|error| CallError::python(error.to_string()))?;
-            let text = text.strip_suffix("\n...\n").or_else(|| text.strip_suffix('\n')).unwrap_or(&text);
-            Ok(text.into())
-        }
-        "json" => {
-            let mut options = json::DumpOptions { sort_keys: false, ascii: false, indent: None };
-            for (name, value) in &call.stars {
-                match (&**name, number(value)) {
-                    ("sort_keys", _) => options.sort_keys = value.truthy(),
-                    ("ensure_ascii", _) => options.ascii = value.truthy(),
-                    ("indent", Some(indent)) => options.indent = Some(usize::try_from(indent).unwrap_or(0).min(64)),
-                    ("indent", None) if matches!(value, Value::None) => {}
-                    _ => return Err(strange(name)),
-                }
-            }
-            json::dump(&obj, options).map(Value::from).map_err(CallError::python)
-        }
-        _ => Err(unknown(&serializer)),
+    let (name, obj) = (call.text("serializer", ""), call.need("obj"));
+    let mut serializer = Serializer::named(&name).ok_or_else(|| unknown(&name))?;
+    for (option, value) in &call.stars {
+        serializer.set(option, value).map_err(CallError::python)?;
     }
+    serializer.text(&obj).map(Value::from).map_err(CallError::python)
 }
 
 fn unknown(serializer: &str) -> CallError {
-    CallError::refused(format!("Serializer '{serializer}' not found. There are json and yaml."))
+    CallError::refused(format!("Serializer '{serializer}' not found. There are configparser, json and yaml."))
 }
 
 /// Options of Python's loaders are errors, as there are none for what is loaded here.
@@ -173,9 +140,6 @@ fn deserialize(call: &Call<'_>) -> Answer {
             .as_str()
             .ok_or_else(|| CallError::python(format!("'{}' object has no attribute 'read'", other.type_name())))?,
     };
-    match &*serializer {
-        "yaml" => yaml::load(text, &yaml::Limits::default()).map_err(|error| CallError::python(error.to_string())),
-        "json" => json::load(text, &yaml::Limits::default()).map_err(|error| CallError::python(error.to_string())),
-        _ => Err(unknown(&serializer)),
-    }
+    let reader = Serializer::named(&serializer).ok_or_else(|| unknown(&serializer))?;
+    reader.value(text).map_err(CallError::python)
 }

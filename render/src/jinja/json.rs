@@ -1,5 +1,6 @@
 //! JSON as Python's module reads and writes it.
 
+use std::cmp::Ordering;
 use std::fmt::{self, Write};
 
 use crate::value::{Dict, Key, MAX_DEPTH, Value, python_float};
@@ -148,10 +149,22 @@ impl Reader<'_> {
 }
 
 /// How to write.
-pub(crate) struct Format {
+pub(crate) struct Format<'a> {
     pub(crate) sort_keys: bool,
     pub(crate) ascii: bool,
-    pub(crate) indent: Option<usize>,
+    /// What stands before a value once a level; none for one line.
+    pub(crate) indent: Option<&'a str>,
+    /// Between values.
+    pub(crate) comma: &'a str,
+    /// Between a key and its value.
+    pub(crate) colon: &'a str,
+}
+
+impl<'a> Format<'a> {
+    /// Python's default separators.
+    pub(crate) fn new(sort_keys: bool, ascii: bool, indent: Option<&'a str>) -> Self {
+        Self { sort_keys, ascii, indent, comma: if indent.is_some() { "," } else { ", " }, colon: ": " }
+    }
 }
 
 pub(crate) fn write(value: &Value, format: &Format, out: &mut dyn Write, depth: usize) -> Result<(), String> {
@@ -159,9 +172,11 @@ pub(crate) fn write(value: &Value, format: &Format, out: &mut dyn Write, depth: 
         return Err("Circular reference detected".to_owned());
     }
     let full = |_: fmt::Error| String::new();
-    let line = |out: &mut dyn Write, depth: usize, comma: bool| match format.indent {
-        Some(width) => write!(out, "{}\n{:2$}", if comma { "," } else { "" }, "", width * depth).map_err(full),
-        None => out.write_str(if comma { ", " } else { "" }).map_err(full),
+    let line = |out: &mut dyn Write, depth: usize, comma: bool| {
+        out.write_str(if comma { format.comma } else { "" }).map_err(full)?;
+        let Some(indent) = format.indent else { return Ok(()) };
+        out.write_char('\n').map_err(full)?;
+        (0..depth).try_for_each(|_| out.write_str(indent).map_err(full))
     };
     let list = |items: &[Value], out: &mut dyn Write| {
         if items.is_empty() {
@@ -185,7 +200,7 @@ pub(crate) fn write(value: &Value, format: &Format, out: &mut dyn Write, depth: 
         Value::Tuple(items) => list(items, out),
         Value::Dict(dict) => {
             let mut entries: Vec<(String, Value)> = Vec::new();
-            for (key, item) in dict.borrow().iter() {
+            for (key, item) in in_order(dict, format.sort_keys)? {
                 let key = match key.value() {
                     Value::Str(text) => text.to_string(),
                     Value::None => "null".to_owned(),
@@ -196,25 +211,54 @@ pub(crate) fn write(value: &Value, format: &Format, out: &mut dyn Write, depth: 
                         return Err(format!("keys must be str, int, float, bool or None, not {}", other.type_name()));
                     }
                 };
-                entries.push((key, item.clone()));
+                entries.push((key, item));
             }
             if entries.is_empty() {
                 return out.write_str("{}").map_err(full);
-            }
-            if format.sort_keys {
-                entries.sort_by(|a, b| a.0.cmp(&b.0));
             }
             out.write_char('{').map_err(full)?;
             for (at, (key, item)) in entries.iter().enumerate() {
                 line(out, depth + 1, at > 0)?;
                 write_text(key, format.ascii, out).map_err(full)?;
-                out.write_str(": ").map_err(full)?;
+                out.write_str(format.colon).map_err(full)?;
                 write(item, format, out, depth + 1)?;
             }
             line(out, depth, false)?;
             out.write_char('}').map_err(full)
         }
         other => Err(format!("Object of type {} is not JSON serializable", other.type_name())),
+    }
+}
+
+/// The entries of a dict, sorted as Python sorts keys: numbers by their size, and not together with texts.
+fn in_order(dict: &Dict, sorted: bool) -> Result<Vec<(Key, Value)>, String> {
+    let mut entries: Vec<_> = dict.borrow().iter().map(|(key, value)| (key.clone(), value.clone())).collect();
+    if sorted {
+        let mut trouble = None;
+        entries.sort_by(|(a, _), (b, _)| match (a.value(), b.value()) {
+            (Value::Str(a), Value::Str(b)) => a.cmp(b),
+            (a, b) => number(a).zip(number(b)).map_or_else(
+                || {
+                    let (a, b) = (a.type_name(), b.type_name());
+                    trouble = Some(format!("'<' not supported between instances of '{a}' and '{b}'"));
+                    Ordering::Equal
+                },
+                |(a, b)| a.total_cmp(&b),
+            ),
+        });
+        if let Some(trouble) = trouble {
+            return Err(trouble);
+        }
+    }
+    Ok(entries)
+}
+
+fn number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Bool(b) => Some(f64::from(u8::from(*b))),
+        Value::Int(n) => Some(*n as f64),
+        Value::Float(n) => Some(*n),
+        _ => None,
     }
 }
 

@@ -37,6 +37,12 @@ pub struct DumpOptions {
     pub allow_unicode: bool,
     /// Whether the keys of a `dict` are sorted. Those of an `OrderedDict` never are.
     pub sort_keys: bool,
+    /// Whether the text begins with `---`.
+    pub explicit_start: bool,
+    /// Whether the text ends with `...`.
+    pub explicit_end: bool,
+    /// The version in a line `%YAML` before the text.
+    pub version: Option<&'static str>,
     /// Upper bound on the values. Shared ones count once, since they are written once.
     pub max_values: usize,
     /// Upper bound on the bytes of the text.
@@ -52,6 +58,9 @@ impl Default for DumpOptions {
             width: 80,
             allow_unicode: true,
             sort_keys: true,
+            explicit_start: false,
+            explicit_end: false,
+            version: None,
             max_values: 1 << 18,
             max_bytes: 16 << 20,
         }
@@ -86,7 +95,15 @@ pub fn dump(value: &Value, options: &DumpOptions) -> Result<String, DumpError> {
         width if width <= indent * 2 => 80,
         width => width,
     };
-    let format = Format { indent, width, unicode: options.allow_unicode, max_bytes: options.max_bytes };
+    let format = Format {
+        indent,
+        width,
+        unicode: options.allow_unicode,
+        version: options.version,
+        start: options.explicit_start,
+        end: options.explicit_end,
+        max_bytes: options.max_bytes,
+    };
     match emitter::emit(&representer.nodes, root, format) {
         Ok(text) if text.len() <= options.max_bytes => Ok(text),
         Ok(_) | Err(TooLong) => Err(DumpError::Bytes(options.max_bytes)),

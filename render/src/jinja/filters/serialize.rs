@@ -140,7 +140,9 @@ fn to_yaml(interp: &mut Interp, value: &Value, flow: bool) -> Res<Value> {
 fn to_json(interp: &mut Interp, value: &Value, sort_keys: bool, ascii: bool, indent: Option<usize>) -> Res<String> {
     let mut why = None;
     let text = interp.written(|out| {
-        json::write(value, &json::Format { sort_keys, ascii, indent }, out, 0).map_err(|message| {
+        let indent = indent.map(|width| " ".repeat(width));
+        let format = json::Format::new(sort_keys, ascii, indent.as_deref());
+        json::write(value, &format, out, 0).map_err(|message| {
             why = Some(message);
             std::fmt::Error
         })

@@ -16,6 +16,12 @@ pub(super) struct Format {
     pub(super) indent: i64,
     pub(super) width: i64,
     pub(super) unicode: bool,
+    /// The line `%YAML`, with this version of it.
+    pub(super) version: Option<&'static str>,
+    /// The line `---`, which `version` needs too.
+    pub(super) start: bool,
+    /// The line `...`.
+    pub(super) end: bool,
     /// Upper bound on the bytes of the text.
     pub(super) max_bytes: usize,
 }
@@ -39,9 +45,17 @@ pub(super) fn emit(nodes: &[Node], root: Id, format: Format) -> std::result::Res
         indention: true,
         open_ended: false,
     };
+    if let Some(version) = format.version {
+        emitter.write_indicator("%YAML", true, false, false);
+        emitter.write_indicator(version, true, false, false);
+        emitter.write_indent();
+    }
+    if format.start || format.version.is_some() {
+        emitter.write_indicator("---", true, false, false);
+    }
     emitter.node(root, Place { mapping: false, simple_key: false })?;
     emitter.write_indent();
-    if emitter.open_ended {
+    if emitter.open_ended || format.end {
         emitter.write_indicator("...", true, false, false);
         emitter.write_indent();
     }

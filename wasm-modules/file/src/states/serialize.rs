@@ -3,15 +3,15 @@
 use brine_guest::changes::Kind;
 use brine_guest::states::is_dry_run;
 use brine_guest::{Data, Value, changes, wire};
+use brine_render::serializers::Serializer;
 
 use super::Ret;
 use super::arguments::Arguments;
 use super::{managed, texts};
-use crate::edit::serialize::{self, Kind as Serializer};
-use crate::edit::{lines, place};
+use crate::edit::{lines, place, serialize};
 
 /// What the state hands on to `file.managed`.
-const OF_THE_FILE: [&str; 10] = [
+const OF_THE_FILE: [&str; 11] = [
     "user",
     "group",
     "mode",
@@ -21,6 +21,7 @@ const OF_THE_FILE: [&str; 10] = [
     "check_cmd",
     "tmp_dir",
     "tmp_ext",
+    "encoding",
     "encoding_errors",
 ];
 
@@ -40,7 +41,7 @@ pub(crate) fn run(name: &str, arguments: &Arguments) -> Result<Ret, String> {
         Ok(dataset) => dataset,
         Err(why) => return Ok(Ret::bad(why)),
     };
-    let Some(serializer) = Serializer::named(&kind) else {
+    let Some(mut serializer) = Serializer::named(&kind) else {
         return Ok(Ret::bad(format!(
             "The {kind} serializer could not be found. It either does not exist or its prerequisites are not installed."
         )));
@@ -49,7 +50,7 @@ pub(crate) fn run(name: &str, arguments: &Arguments) -> Result<Ret, String> {
     let mut merged = None;
     let mut warnings = Vec::new();
     if arguments.flag("merge_if_exists", false) {
-        match existing(name, serializer)? {
+        match existing(name, &serializer)? {
             Ok(Some(old)) => {
                 let new = serialize::merged(&old, &wanted)?;
                 if old.equals(&new) == Some(true) {
@@ -64,7 +65,10 @@ pub(crate) fn run(name: &str, arguments: &Arguments) -> Result<Ret, String> {
     } else if arguments.get("deserializer_opts").is_some_and(Value::truthy) {
         warnings.push("The 'deserializer_opts' option is ignored unless merge_if_exists is set to True.".to_owned());
     }
-    let text = serializer.text(&wanted, &options(arguments)?, arguments.named("encoding").is_some())?;
+    for (option, value) in options(&kind, arguments)? {
+        serializer.set(&option, &value)?;
+    }
+    let text = serializer.text(&wanted)?;
     let mut ret = managed::managed(name, &file(arguments, &format!("{text}\n")))?;
     if is_dry_run() && ret.result != Some(false) {
         ret.comment = match ret.result {
@@ -94,25 +98,60 @@ fn dataset(arguments: &Arguments) -> Result<Result<Value, String>, String> {
 }
 
 /// The value in the file; none if there is no file, or nothing in it.
-fn existing(name: &str, serializer: Serializer) -> Result<Result<Option<brine_render::Value>, String>, String> {
+fn existing(name: &str, serializer: &Serializer) -> Result<Result<Option<brine_render::Value>, String>, String> {
     if !changes::is(name, Kind::Regular)? {
         return Ok(Ok(None));
     }
     let content = place::read(name)?.unwrap_or_default();
-    let value = lines::text(&content).and_then(|text| serializer.value(text, name));
+    let value = lines::text(&content).and_then(|text| {
+        // The parser names the file that it reads.
+        let in_file = |why: String| why.replace("\"<unicode string>\"", &format!("\"{name}\"")).replace("<???>", name);
+        serializer.value(text).map_err(in_file)
+    });
     Ok(value.map(|value| Some(value).filter(|value| !matches!(value, brine_render::Value::None))))
 }
 
-/// `serializer_opts`: a dict, or a list of dicts.
-fn options(arguments: &Arguments) -> Result<Vec<(String, brine_render::Value)>, String> {
+/// The state's own options, and over them `serializer_opts`.
+fn options(kind: &str, arguments: &Arguments) -> Result<Vec<(String, brine_render::Value)>, String> {
+    use brine_render::Value;
     let mut options = Vec::new();
-    for dict in arguments.list("serializer_opts") {
-        let Value::Dict(entries) = dict else { return Err("serializer_opts is to be a list of dicts".into()) };
-        for (name, value) in entries {
-            options.push((name.to_text(), wire::value(&Data::from(value))?));
+    let mut set = |name: &str, value: Value| options.push((name.to_owned(), value));
+    let encodes = arguments.named("encoding").is_some();
+    match kind {
+        "yaml" => {
+            set("default_flow_style", false.into());
+            set("allow_unicode", encodes.into());
         }
+        "json" => {
+            set("indent", 2.into());
+            set("separators", Value::tuple([",".into(), ": ".into()]));
+            set("sort_keys", true.into());
+        }
+        _ => {}
+    }
+    for (name, value) in repacked(arguments.get("serializer_opts")) {
+        options.push((name, wire::value(&Data::from(value))?));
     }
     Ok(options)
+}
+
+/// As Salt has it, a list of dicts with one key each and of names whose value is none; all else, also a dict with two
+/// keys among them, counts as nothing.
+fn repacked(given: Option<&Value>) -> Vec<(String, Value)> {
+    let Some(Value::List(items)) = given else { return Vec::new() };
+    let mut made = Vec::new();
+    for item in items {
+        match item {
+            Value::Dict(entries) if entries.len() == 1 => {
+                made.extend(entries.iter().map(|(name, value)| (name.to_text(), value.clone())));
+            }
+            Value::Text(_) | Value::Int(_) | Value::Big(_) | Value::Float(_) | Value::Bool(_) => {
+                made.push((item.to_text(), Value::None))
+            }
+            _ => return Vec::new(),
+        }
+    }
+    made
 }
 
 /// The arguments of `file.managed`.
