@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use brine_render::Value;
 use brine_render::functions::{Level, Module, Surroundings};
+use brine_render::{Dict, Value};
 
 use crate::host::{config, grains, job, log, pillar};
 use crate::{Data, Result, wire};
@@ -15,7 +15,7 @@ use crate::{Data, Result, wire};
 pub fn surroundings() -> Result<Surroundings> {
     let job = job::current();
     let opts = wire::dict(&config::items())?;
-    let grains = wire::dict(&grains::items())?;
+    let grains = with_tuples(wire::dict(&grains::items())?);
     let pillar = wire::dict(&pillar::items()?)?;
     opts.set("id", job.minion_id.as_str().into());
     opts.set("test", job.test.into());
@@ -25,6 +25,15 @@ pub fn surroundings() -> Result<Surroundings> {
     let mut surroundings = Surroundings::new(job.minion_id.as_str(), grains, pillar, opts);
     surroundings.log = Some(Rc::new(|level, text: &str| log::write(level_of(level), text)));
     Ok(surroundings)
+}
+
+/// Grains as templates see them. MessagePack has no tuples, and templates compare this one with tuples, as which Salt's
+/// loader makes it again too.
+pub fn with_tuples(grains: Dict) -> Dict {
+    if let Some(Value::List(parts)) = grains.get("osrelease_info") {
+        grains.set("osrelease_info", Value::Tuple(parts.borrow().clone().into()));
+    }
+    grains
 }
 
 /// Surroundings without anything, for functions that look at their arguments alone.

@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use brine_guest::Data;
 use brine_guest::host::{grains, job, log, pillar, states};
+use brine_guest::{Data, compute};
 use brine_render::Value;
 use brine_render::data::Budget;
 use brine_render::data::merge::{How, update};
@@ -76,11 +76,7 @@ impl Session {
         if of_files && !opts.get("saltenv").is_some_and(|saltenv| saltenv.truthy()) {
             opts.set("saltenv", "base".into());
         }
-        let grains = wire::dict(&grains::items())?;
-        // MessagePack has no tuples, and templates compare this one with tuples: Salt's loader makes it one again, too.
-        if let Some(Value::List(parts)) = grains.get("osrelease_info") {
-            grains.set("osrelease_info", Value::Tuple(parts.borrow().clone().into()));
-        }
+        let grains = compute::with_tuples(wire::dict(&grains::items())?);
         let mut pillar = Value::Dict(wire::dict(&pillar_of(arguments)?)?);
         if let Some(given) = arguments.get("pillar") {
             pillar =

@@ -42,12 +42,28 @@ type Done = Result<StateResult, String>;
 
 /// Runs a state with its arguments.
 fn with(kwargs: &Data, state: impl FnOnce(&Arguments) -> Result<Ret, String>) -> Done {
-    Ok(state(&Arguments::new(kwargs)?)?.into())
+    state(&Arguments::new(kwargs)?).told()
+}
+
+trait Told {
+    /// The result of a state. What went wrong may be a template, whose error shows lines of it: the host would put an
+    /// error on one line, so it becomes a result.
+    fn told(self) -> Done;
+}
+
+impl Told for Result<Ret, String> {
+    fn told(self) -> Done {
+        self.or_else(|why| match why.contains('\n') {
+            true => Ok(Ret::bad(format!("An exception occurred in this state: {why}"))),
+            false => Err(why),
+        })
+        .map(Into::into)
+    }
 }
 
 impl Guest for Module {
     fn absent(name: String, _: Data) -> Done {
-        presence::absent(&name).map(Into::into)
+        presence::absent(&name).told()
     }
 
     fn cached(
@@ -59,11 +75,11 @@ impl Guest for Module {
         use_etag: Option<Data>,
     ) -> Done {
         let arguments = given![source_hash, source_hash_name, skip_verify, use_etag];
-        cached::cached(&name, saltenv.as_deref(), &arguments).map(Into::into)
+        cached::cached(&name, saltenv.as_deref(), &arguments).told()
     }
 
     fn not_cached(name: String, saltenv: Option<String>) -> Done {
-        cached::not_cached(&name, saltenv.as_deref()).map(Into::into)
+        cached::not_cached(&name, saltenv.as_deref()).told()
     }
 
     fn copy(name: String, source: String, kwargs: Data) -> Done {
@@ -75,11 +91,11 @@ impl Guest for Module {
         if let Some(require) = require {
             arguments.set("require", require.value()?);
         }
-        directory::directory(&name, &arguments).map(Into::into)
+        directory::directory(&name, &arguments).told()
     }
 
     fn exists(name: String, _: Data) -> Done {
-        presence::exists(&name).map(Into::into)
+        presence::exists(&name).told()
     }
 
     fn hardlink(name: String, target: String, kwargs: Data) -> Done {
@@ -91,7 +107,7 @@ impl Guest for Module {
         if let Some(check_cmd) = check_cmd {
             arguments.set("check_cmd", check_cmd.value()?);
         }
-        managed::managed(&name, &arguments).map(Into::into)
+        managed::managed(&name, &arguments).told()
     }
 
     fn mod_run_check_cmd(cmd: String, filename: String, _: Data) -> Result<Data, String> {
@@ -105,7 +121,7 @@ impl Guest for Module {
     }
 
     fn missing(name: String, _: Data) -> Done {
-        presence::missing(&name).map(Into::into)
+        presence::missing(&name).told()
     }
 
     fn recurse(name: String, source: Data, require: Option<Data>, kwargs: Data) -> Done {
@@ -114,7 +130,7 @@ impl Guest for Module {
         if let Some(require) = require {
             arguments.set("require", require.value()?);
         }
-        recurse::recurse(&name, &arguments).map(Into::into)
+        recurse::recurse(&name, &arguments).told()
     }
 
     fn rename(name: String, source: String, kwargs: Data) -> Done {
@@ -131,7 +147,7 @@ impl Guest for Module {
 
     fn touch(name: String, atime: Option<Data>, mtime: Option<Data>, makedirs: Option<bool>) -> Done {
         let value = |data: Option<Data>| data.map_or(Ok(Default::default()), |data| data.value());
-        names::touch(&name, &value(atime)?, &value(mtime)?, makedirs.unwrap_or(false)).map(Into::into)
+        names::touch(&name, &value(atime)?, &value(mtime)?, makedirs.unwrap_or(false)).told()
     }
 
     fn replace(
@@ -167,7 +183,7 @@ impl Guest for Module {
             backslash_literal,
             encoding,
         ];
-        replace::run(&name, &arguments).map(Into::into)
+        replace::run(&name, &arguments).told()
     }
 
     fn line(
@@ -205,7 +221,7 @@ impl Guest for Module {
         if let Some(matching) = match_ {
             arguments.set("match", matching.value()?);
         }
-        line::run(&name, &arguments).map(Into::into)
+        line::run(&name, &arguments).told()
     }
 
     fn blockreplace(
@@ -249,7 +265,7 @@ impl Guest for Module {
             insert_after_match,
             accumulator,
         ];
-        blockreplace::run(&name, &arguments).map(Into::into)
+        blockreplace::run(&name, &arguments).told()
     }
 
     fn comment(
@@ -260,12 +276,12 @@ impl Guest for Module {
         ignore_missing: Option<Data>,
     ) -> Done {
         let regex = Some(regex);
-        comment::comment(&name, &given![regex, char, backup, ignore_missing]).map(Into::into)
+        comment::comment(&name, &given![regex, char, backup, ignore_missing]).told()
     }
 
     fn uncomment(name: String, regex: Data, char: Option<Data>, backup: Option<Data>) -> Done {
         let regex = Some(regex);
-        comment::uncomment(&name, &given![regex, char, backup]).map(Into::into)
+        comment::uncomment(&name, &given![regex, char, backup]).told()
     }
 
     fn append(
@@ -295,7 +311,7 @@ impl Guest for Module {
             ignore_whitespace,
             show_changes,
         ];
-        append::append(&name, &arguments).map(Into::into)
+        append::append(&name, &arguments).told()
     }
 
     fn prepend(
@@ -325,7 +341,7 @@ impl Guest for Module {
             header,
             show_changes,
         ];
-        append::prepend(&name, &arguments).map(Into::into)
+        append::prepend(&name, &arguments).told()
     }
 
     fn keyvalue(
@@ -364,7 +380,7 @@ impl Guest for Module {
             create_if_missing,
             prune,
         ];
-        keyvalue::run(&name, &arguments).map(Into::into)
+        keyvalue::run(&name, &arguments).told()
     }
 
     fn accumulated(
@@ -377,7 +393,7 @@ impl Guest for Module {
         _: Data,
     ) -> Done {
         let (filename, text) = (Some(filename), Some(text));
-        accumulated::run(&name, &given![filename, text, require_in, watch_in, accumulator]).map(Into::into)
+        accumulated::run(&name, &given![filename, text, require_in, watch_in, accumulator]).told()
     }
 
     fn serialize(name: String, kwargs: Data) -> Done {
@@ -393,6 +409,6 @@ impl Guest for Module {
     ) -> Done {
         // As in Salt, where there is only base64.
         let _ = encoding_type;
-        decode::run(&name, &given![encoded_data, contents_pillar, checksum]).map(Into::into)
+        decode::run(&name, &given![encoded_data, contents_pillar, checksum]).told()
     }
 }
