@@ -370,7 +370,12 @@ impl Guest for Module {
         let (arguments, mods) = (Arguments::new(&kwargs)?, wire::value(&mods)?);
         let session = Session::new(&arguments, test, true)?;
         let names: Vec<String> = arguments::split(&mods).iter().map(arguments::text).collect();
-        session.compiler().sls_exists(&names).map_err(|fault| fault.to_string())
+        let exist = session.compiler().sls_exists(&names).map_err(|fault| fault.to_string())?;
+        if !exist {
+            // What it asks, `show_sls`, fails with this code.
+            job::set_retcode(retcode::COMPILER_ERROR);
+        }
+        Ok(exist)
     }
 
     fn id_exists(ids: Data, mods: Data, test: Option<bool>, _: Option<Data>, kwargs: Data) -> Result<bool, String> {
