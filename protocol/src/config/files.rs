@@ -18,8 +18,13 @@ const MAX_MATCHES: usize = 10_000;
 /// Checks whether a file may be read. The error says why not.
 type Trust<'a> = &'a dyn Fn(&Path) -> Result<(), String>;
 
-/// Returns the main file's options, overlaid by those of `default_include` and `include`.
-pub(super) fn load(path: &Path, default_include: Option<&Value>, trust: Trust<'_>) -> Result<Value, ConfigError> {
+/// Returns the main file's options, overlaid by those of `default_include` and `include`, and the patterns of the files that they include.
+pub(super) fn load(
+    path: &Path,
+    default_include: Option<&Value>,
+    trust: Trust<'_>,
+) -> Result<(Value, Vec<PathBuf>), ConfigError> {
+    let mut seen = Vec::new();
     let mut opts = match read(path, trust) {
         Err(ConfigError::Read { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => value::empty_map(),
         other => other?,
@@ -28,14 +33,14 @@ pub(super) fn load(path: &Path, default_include: Option<&Value>, trust: Trust<'_
     let include = opts.get("include").cloned();
     for (patterns, verbose) in [(default_include, false), (include, true)] {
         if let Some(patterns) = patterns
-            && let Value::Map(entries) = included(&patterns, path, verbose, 0, trust)?
+            && let Value::Map(entries) = included(&patterns, path, verbose, 0, trust, &mut seen)?
         {
             for (key, value) in entries {
                 set(&mut opts, key, value);
             }
         }
     }
-    Ok(opts)
+    Ok((opts, seen))
 }
 
 /// Parses options from text.
@@ -61,6 +66,7 @@ fn included(
     verbose: bool,
     depth: usize,
     trust: Trust<'_>,
+    seen: &mut Vec<PathBuf>,
 ) -> Result<Value, ConfigError> {
     if depth > MAX_INCLUDES {
         let why = std::io::Error::other(format!(
@@ -72,7 +78,9 @@ fn included(
     let mut merged = value::empty_map();
     for pattern in patterns.list().unwrap_or(one).iter().filter_map(ValueExt::text).filter(|p| !p.is_empty()) {
         let dir = from.parent().unwrap_or(Path::new("/"));
-        let mut files = glob(&dir.join(pattern));
+        let pattern_path = dir.join(pattern);
+        let mut files = matches(&pattern_path);
+        seen.push(pattern_path);
         files.retain(|file| file.file_name().is_none_or(|name| name != SCHEDULE_FILE));
         if files.is_empty() && verbose {
             tracing::warn!("{}: the include {pattern:?} matches no files", from.display());
@@ -80,7 +88,7 @@ fn included(
         for file in files {
             let mut opts = read(&file, trust)?;
             if let Some(include) = opts.get("include").cloned()
-                && let Value::Map(entries) = included(&include, &file, verbose, depth + 1, trust)?
+                && let Value::Map(entries) = included(&include, &file, verbose, depth + 1, trust, seen)?
             {
                 for (key, value) in entries {
                     set(&mut opts, key, value);
@@ -125,7 +133,7 @@ fn merge(into: &mut Value, from: Value) {
 }
 
 /// Returns the files that match a shell pattern, sorted. Hidden files need an explicit dot.
-fn glob(pattern: &Path) -> Vec<PathBuf> {
+pub(super) fn matches(pattern: &Path) -> Vec<PathBuf> {
     let mut found = vec![PathBuf::new()];
     for part in pattern.components() {
         let Some(name) = part.as_os_str().to_str() else { return Vec::new() };

@@ -98,6 +98,7 @@ pub struct Config {
     role: Role,
     path: PathBuf,
     opts: Value,
+    includes: Vec<PathBuf>,
 }
 
 impl Config {
@@ -121,8 +122,8 @@ impl Config {
     ) -> Result<Self, ConfigError> {
         let path = std::path::absolute(path).map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
         let default_include = settings::DEFAULT_INCLUDE.row.on(role).map(|side| side.value());
-        let own = files::load(&path, default_include.as_ref(), trust)?;
-        Self::build(own, path, role)
+        let (own, includes) = files::load(&path, default_include.as_ref(), trust)?;
+        Ok(Self { includes, ..Self::build(own, path, role)? })
     }
 
     /// The same options as a master reads them, with a master's defaults: for a minion without a master, which looks after its own files
@@ -135,7 +136,7 @@ impl Config {
                 opts.insert(key, value.clone());
             }
         }
-        Self { role: Role::Master, path: self.path.clone(), opts }
+        Self { role: Role::Master, path: self.path.clone(), opts, includes: self.includes.clone() }
     }
 
     /// Returns the names of all options: Salt's own and those in the files.
@@ -164,7 +165,7 @@ impl Config {
         }
         opts.insert("conf_file", path.to_string_lossy().into_owned());
         opts.insert("__role", role.as_str());
-        let mut config = Self { role, path, opts };
+        let mut config = Self { role, path, opts, includes: Vec::new() };
         config.derive()?;
         Ok(config)
     }
@@ -252,6 +253,18 @@ impl Config {
     /// Returns the role.
     pub const fn role(&self) -> Role {
         self.role
+    }
+
+    /// Returns the patterns of the files that are read beside the main file (`default_include`, `include`), absolute as the main file's path
+    /// is.
+    pub fn includes(&self) -> &[PathBuf] {
+        &self.includes
+    }
+
+    /// Returns the files that such a pattern means now.
+    #[must_use]
+    pub fn included(pattern: &Path) -> Vec<PathBuf> {
+        files::matches(pattern)
     }
 
     /// Returns the path of the main file.

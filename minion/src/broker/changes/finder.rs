@@ -38,7 +38,7 @@ impl Finder {
     #[cfg(test)]
     pub(in crate::broker) fn of_test(trees: Vec<Tree>, own: &Path) -> Self {
         let host = Host {
-            guard: super::guard::Guard::of(vec![own.to_owned()]),
+            guard: super::guard::Guard::of(vec![own.to_owned()], &[]),
             journal: super::journal::Journal::new(own),
             backups: super::backup::Backups::new(own),
             stages: stage::Stages::new(own),

@@ -11,6 +11,7 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::failure::Failure;
+use super::own::Own;
 use crate::config::MinionOpts;
 
 /// File systems that are the kernel's interfaces: proc, sysfs, cgroup, cgroup2, debugfs, tracefs, securityfs, selinuxfs,
@@ -43,43 +44,28 @@ pub(super) type Id = (u64, u64);
 
 /// What no grant opens.
 pub(super) struct Guard {
-    own: Vec<PathBuf>,
+    own: Own,
 }
 
 impl Guard {
     pub(super) fn new(opts: &MinionOpts) -> Self {
-        let mut own = vec![opts.conf_dir.clone(), opts.pki_dir.clone(), opts.cachedir.clone()];
-        own.extend(opts.config.path().parent().map(Path::to_owned));
-        // The program itself, and the package's modules and programs beside it.
-        if let Ok(program) = std::env::current_exe() {
-            let libraries = program.parent().and_then(Path::parent).map(|prefix| prefix.join("lib/brine"));
-            own.extend(libraries);
-            own.push(program);
-        }
-        Self::of(own)
+        Self { own: Own::find(opts) }
     }
 
-    pub(super) fn of(own: Vec<PathBuf>) -> Self {
-        let real: Vec<PathBuf> = own.iter().filter_map(|path| path.canonicalize().ok()).collect();
-        let mut own: Vec<PathBuf> = own.into_iter().chain(real).filter(|path| path.parent().is_some()).collect();
-        own.sort();
-        own.dedup();
-        Self { own }
+    /// With these, for tests. `includes` are patterns of files.
+    #[cfg(test)]
+    pub(super) fn of(own: Vec<PathBuf>, includes: &[PathBuf]) -> Self {
+        Self { own: Own::of(own, includes) }
     }
 
     fn ids(&self) -> Vec<Id> {
-        let id = |path: &PathBuf| rustix::fs::stat(path).ok().map(|stat| (stat.st_dev, stat.st_ino));
-        self.own.iter().filter_map(id).collect()
-    }
-
-    /// Checks whether a path is one of the minion's, or lies in one.
-    fn is_within(&self, real: &Path) -> bool {
-        self.own.iter().any(|own| real.starts_with(own))
+        let id = |path: PathBuf| rustix::fs::stat(&path).ok().map(|stat| (stat.st_dev, stat.st_ino));
+        self.own.present().filter_map(id).collect()
     }
 
     /// Checks whether a path is one of the minion's, or one of them lies in it.
     pub(super) fn is_around(&self, real: &Path) -> bool {
-        self.own.iter().any(|own| own.starts_with(real))
+        self.own.is_around(real)
     }
 
     /// Checks a directory, whatever is to be done in it. Returns the ids of the directories around it, the innermost
@@ -88,7 +74,7 @@ impl Guard {
         not_the_kernels(&dir)?;
         let around = around(&dir)?;
         let ids = self.ids();
-        if self.is_within(real) || around.iter().any(|id| ids.contains(id)) {
+        if self.own.has(real) || around.iter().any(|id| ids.contains(id)) {
             return Err(own(real));
         }
         Ok(around)
@@ -96,11 +82,11 @@ impl Guard {
 
     /// Checks a file or directory that is to be read or changed.
     pub(super) fn admit_entry(&self, id: Id, names: u64, real: &Path) -> Result<(), Failure> {
-        if self.is_within(real) || self.ids().contains(&id) {
+        if self.own.has(real) || self.ids().contains(&id) {
             return Err(own(real));
         }
         // A file with several names may be one of the minion's under another one.
-        if names > 1 && self.own.iter().any(|own| holds(own, id, &mut 0)) {
+        if names > 1 && self.own.paths.iter().any(|own| holds(own, id, &mut 0)) {
             return Err(own(real));
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! `brine:host/changes`: changes of files, made by the minion for its modules.
 //!
-//! - `place.rs`   finds what a path means, within what is granted; `guard.rs` what no grant opens
+//! - `place.rs`   finds what a path means, within what is granted; `guard.rs` what no grant opens, `own.rs` the minion's own files
 //! - `entry.rs`   what is at a place; `content.rs` reads and hashes
 //! - `put.rs`     makes and replaces files; `journal.rs` its temporary files; `stage.rs` content that comes in parts
 //! - `tree.rs`    makes and removes directories; `links.rs` links, names, owners, modes and times
@@ -18,6 +18,7 @@ mod finder;
 mod guard;
 mod journal;
 mod links;
+mod own;
 mod place;
 mod plan;
 mod put;

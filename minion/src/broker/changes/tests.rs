@@ -27,7 +27,7 @@ struct Rig {
 impl Rig {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        for name in ["own", "a", "b", "outside"] {
+        for name in ["own", "a", "b", "inc", "outside"] {
             create_dir(dir.path().join(name)).unwrap();
         }
         write(dir.path().join("own/minion"), "policy").unwrap();
@@ -43,7 +43,7 @@ impl Rig {
     fn task(&self, grants: &[(&str, Access)]) -> Task {
         let own = PathBuf::from(self.at("own"));
         let host = Host {
-            guard: Guard::of(vec![own.clone()]),
+            guard: Guard::of(vec![own.clone()], &[PathBuf::from(self.at("inc/*.conf"))]),
             journal: Journal::new(&own),
             backups: Backups::new(&own),
             stages: Stages::new(&own),
@@ -287,6 +287,8 @@ fn the_minions_own_folders_stay_its_own() {
     let task = rig.task(&[("/", Access::ChangeSetId)]);
     symlink(rig.at("own"), rig.at("a/link")).unwrap();
     std::fs::hard_link(rig.at("own/minion"), rig.at("a/hard")).unwrap();
+    write(rig.at("inc/there.conf"), "policy").unwrap();
+    std::fs::hard_link(rig.at("inc/there.conf"), rig.at("a/linked.conf")).unwrap();
     let permissions = |name: &str, mode| Change::SetPermissions {
         path: rig.at(name),
         owner: Owner::default(),
@@ -310,6 +312,14 @@ fn the_minions_own_folders_stay_its_own() {
         permissions("a/hard", 0o666),
         permissions("", 0o777),
         Change::Touch { path: rig.at("own/minion"), atime: None, mtime: None },
+        // Files of the configuration that are elsewhere, those that it would read at its next start included.
+        put(&rig.at("inc/there.conf"), "mine"),
+        put(&rig.at("inc/new.conf"), "mine"),
+        Change::Rename { path: rig.at("a/file"), to: rig.at("inc/new.conf") },
+        Change::Rename { path: rig.at("inc"), to: rig.at("a/inc") },
+        Change::Remove { path: rig.at("inc"), recursive: true },
+        permissions("inc", 0o777),
+        permissions("a/linked.conf", 0o666),
     ] {
         let error = rig.said(&task, change.clone()).map(drop).unwrap_err();
         let said = ["is this minion's own, and no grant opens it", "has folders of this minion in it"];
@@ -599,7 +609,7 @@ fn endless_puts() {
     let own = PathBuf::from(&dir).join("own");
     let mut task = rig.task(&[]);
     task.host = Arc::new(Host {
-        guard: Guard::of(vec![own.clone()]),
+        guard: Guard::of(vec![own.clone()], &[]),
         journal: Journal::new(&own),
         backups: Backups::new(&own),
         stages: Stages::new(&own),
