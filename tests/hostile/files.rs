@@ -5,9 +5,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use brine_kit::files::set_mode;
+use brine_kit::wat::wasm;
 use rustix::fs::{CWD, FileType, Mode};
 
 use crate::asks::NOTHING;
+use crate::guests;
 use crate::rig::{AT_ONCE, Gets, Rig, fails, hostile, returns, text};
 
 fn out() -> Gets {
@@ -315,6 +317,16 @@ async fn a_job_has_a_budget_of_what_it_writes_and_makes() {
         rig.attack("hostile.file", args, AT_ONCE, &gets).await;
     }
     assert_eq!(std::fs::read_dir(&rw).unwrap().count(), 1);
+    rig.end().await;
+}
+
+/// Content that is handed over and put nowhere is on the disk all the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_staged_counts_as_written() {
+    let rig = Rig::start("  limits: {written: 5MiB}\n  modules:\n    staging: {changes: {}}\n").await;
+    rig.install("staging", &wasm(guests::staging())).await;
+    let over = "staging.run was stopped: its limit of 5 MiB written to files is used up; …";
+    rig.attack("staging.run", vec![], AT_ONCE, &fails(over)).await;
     rig.end().await;
 }
 

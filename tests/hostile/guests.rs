@@ -160,6 +160,34 @@ pub(crate) fn importing(interface: &str) -> String {
     format!(r#"(component (import "{interface}" (instance (export "f" (func)))) {})"#, &inner())
 }
 
+/// `run() -> u32` hands content to the minion without end, and has it put nowhere: a thousand times a mebibyte.
+pub(crate) fn staging() -> String {
+    r#"(component
+        (import "brine:host/changes@1.0.0" (instance $changes
+            (export "stage" (func (param "stage" (option u64)) (param "data" (list u8)) (result (result u64 (error string)))))))
+        (core module $memory
+            (memory (export "memory") 18)
+            (func (export "realloc") (param i32 i32 i32 i32) (result i32) i32.const 2048))
+        (core instance $mem (instantiate $memory))
+        (core func $stage (canon lower (func $changes "stage")
+            (memory (core memory $mem "memory")) (realloc (core func $mem "realloc"))))
+        (core module $m
+            (import "m" "memory" (memory 18))
+            (import "h" "stage" (func $stage (param i32 i64 i32 i32 i32)))
+            (func (export "run") (result i32) (local $times i32)
+                (call $stage (i32.const 0) (i64.const 0) (i32.const 65536) (i32.const 1048576) (i32.const 1024))
+                (loop $more
+                    (if (i32.load8_u (i32.const 1024)) (then unreachable))
+                    (call $stage (i32.const 1) (i64.load (i32.const 1032)) (i32.const 65536) (i32.const 1048576) (i32.const 1024))
+                    (br_if $more (i32.lt_u (local.tee $times (i32.add (local.get $times) (i32.const 1))) (i32.const 1000))))
+                local.get $times))
+        (core instance $i (instantiate $m
+            (with "m" (instance $mem))
+            (with "h" (instance (export "stage" (func $stage))))))
+        (func (export "run") (result u32) (canon lift (core func $i "run"))))"#
+        .to_owned()
+}
+
 /// Returns the part of a component that `plain` generates.
 fn inner() -> String {
     let whole = plain(RUN);

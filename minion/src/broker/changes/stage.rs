@@ -15,6 +15,8 @@ use super::content::MAX_CONTENT;
 const MAX_OF_ONE: usize = 4;
 /// Upper bound on all stages. Each is an open file.
 const MAX_STAGES: usize = 64;
+/// Upper bound on the bytes of all stages: some of the largest files at once. They are on the disk of the minion's own folder.
+const MAX_BYTES: u64 = 4 * MAX_CONTENT;
 
 /// The running call to which a stage belongs. The minion keeps the context as long as the call runs.
 #[derive(Clone, Default)]
@@ -55,6 +57,7 @@ impl Stages {
         let (number, file) = match stage {
             Some(number) => {
                 let mut stages = self.stages();
+                has_room(&mut stages, data)?;
                 let stage = stages.get_mut(&number).filter(|stage| stage.job.is(job)).ok_or_else(missing)?;
                 if stage.size + data.len() as u64 > MAX_CONTENT {
                     return Err(format!("a file is given at most {MAX_CONTENT} bytes"));
@@ -65,7 +68,7 @@ impl Stages {
             None => {
                 let file = Arc::new(self.file().map_err(|error| format!("there is no room for the content: {error}"))?);
                 let mut stages = self.stages();
-                stages.retain(|_, stage| stage.job.0.strong_count() > 0);
+                has_room(&mut stages, data)?;
                 let of_one = stages.values().filter(|stage| stage.job.is(job)).count();
                 if of_one >= MAX_OF_ONE || stages.len() >= MAX_STAGES {
                     return Err(format!(
@@ -118,6 +121,15 @@ impl Stages {
             }
         }
     }
+}
+
+fn has_room(stages: &mut HashMap<u64, Stage>, data: &[u8]) -> Result<(), String> {
+    stages.retain(|_, stage| stage.job.0.strong_count() > 0);
+    let all: u64 = stages.values().map(|stage| stage.size).sum();
+    if all.saturating_add(data.len() as u64) > MAX_BYTES {
+        return Err(format!("at most {MAX_BYTES} bytes of all calls are staged"));
+    }
+    Ok(())
 }
 
 fn missing() -> String {

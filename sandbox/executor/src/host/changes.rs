@@ -89,11 +89,12 @@ impl From<wit::Owner> for Owner {
 
 impl Guest {
     async fn change(&mut self, what: &'static str, change: Change) -> wasmtime::Result<Result<wit::Change, String>> {
+        let was_staged = matches!(change, Change::Put { content: Content::Staged(_), .. });
         let done = match self.ask_for::<Changed>(what, HostOp::Changes(ChangesOp::Do(Box::new(change)))).await? {
             Ok(done) => done,
             Err(error) => return Ok(Err(error)),
         };
-        self.files.budget.take(done.written, done.new_files)?;
+        self.files.budget.take(if was_staged { 0 } else { done.written }, done.new_files)?;
         let Changed { before, after, planned, backup, count, .. } = done;
         let (before, after) = (before.map(Into::into), after.map(Into::into));
         Ok(Ok(wit::Change { before, after, planned, backup, count }))
@@ -103,13 +104,24 @@ impl Guest {
     async fn staged(&mut self, bytes: &[u8]) -> wasmtime::Result<Result<u64, String>> {
         let mut stage = None;
         for piece in bytes.chunks(PIECE) {
-            let op = ChangesOp::Stage { stage, data: ByteBuf::from(piece.to_vec()) };
-            match self.ask_for::<u64>("changes.put", HostOp::Changes(op)).await? {
+            match self.stage_part("changes.put", stage, piece.to_vec()).await? {
                 Ok(number) => stage = Some(number),
                 Err(error) => return Ok(Err(error)),
             }
         }
         Ok(stage.ok_or_else(|| "there is nothing to stage".to_owned()))
+    }
+
+    /// Stages a part. It is on the disk from then on, whether it is put anywhere or not, so it counts here.
+    async fn stage_part(
+        &mut self,
+        what: &'static str,
+        stage: Option<u64>,
+        data: Vec<u8>,
+    ) -> wasmtime::Result<Result<u64, String>> {
+        self.files.budget.take(u64::try_from(data.len()).unwrap_or(u64::MAX), 0)?;
+        let op = ChangesOp::Stage { stage, data: ByteBuf::from(data) };
+        Ok(self.ask_for(what, HostOp::Changes(op)).await?)
     }
 }
 
@@ -153,8 +165,7 @@ impl wit::Host for Guest {
     }
 
     async fn stage(&mut self, stage: Option<u64>, data: Vec<u8>) -> wasmtime::Result<Result<u64, String>> {
-        let op = HostOp::Changes(ChangesOp::Stage { stage, data: ByteBuf::from(data) });
-        Ok(self.ask_for("changes.stage", op).await?)
+        self.stage_part("changes.stage", stage, data).await
     }
 
     async fn backups(&mut self, path: String) -> wasmtime::Result<Result<Vec<wit::Backup>, String>> {
