@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use brine_kit::logs::Log;
+
 use crate::asks::NOTHING;
 use crate::rig::{AT_ONCE, CPU, Rig, WALL, fails, hostile, job, returns, text};
 
@@ -90,6 +92,21 @@ async fn each_to_its_end() {
         &fails("test.sleep was stopped: its wall clock limit of 6 s is used up"),
     )
     .await;
+    rig.end().await;
+}
+
+/// Each call keeps within its own limit, and whoever may start calls starts them without end.
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_without_end_write_little_to_the_log() {
+    let log = Log::capture(tracing::Level::WARN);
+    let rig = Rig::start(&format!("  modules:\n    hostile: {NOTHING}\n")).await;
+    rig.install("hostile", &hostile()).await;
+    for _ in 0..40 {
+        let outcome = rig.run("hostile.log", vec![text(&"x".repeat(500)), 1000.into()]).await;
+        assert!(outcome.success, "{outcome:?}");
+    }
+    let written = log.text().len();
+    assert!((100 << 10..512 << 10).contains(&written), "{written} bytes in the log");
     rig.end().await;
 }
 

@@ -37,6 +37,11 @@ impl LogLimit {
         Self { most, window, began: None, said: 0, unsaid: 0 }
     }
 
+    /// Changes how much fits into each time.
+    pub fn set_most(&mut self, most: u64) {
+        self.most = most;
+    }
+
     /// Counts a line.
     pub fn count_line(&mut self, now: Instant) -> Turn {
         self.count(1, now)

@@ -222,6 +222,7 @@ impl Sandbox {
             source: Arc::<Store>::clone(&store),
             broker: Arc::clone(&broker),
             suspects: Arc::default(),
+            lines: Arc::default(),
             jobs: Arc::clone(&jobs),
         };
         let executors = ExecutorSet::start(parts, config.settings.executor_idle).await.map_err(StartError::Executor)?;

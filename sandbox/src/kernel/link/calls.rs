@@ -46,6 +46,7 @@ impl Link {
                 open_requests: 0,
                 max_requests: limits.host_calls,
                 host_bytes: limits.host_bytes,
+                log_most: limits.log,
                 log_left: limits.log,
                 lines_left: limits.log_lines,
                 notes_left: MAX_REFUSED,

@@ -1,7 +1,7 @@
 //! The conversation with one executor process: numbered calls, loaded modules, and the broker's answers.
 //!
 //! - `calls.rs`     starts and ends calls; `modules.rs` loads and unloads modules
-//! - `requests.rs`  what running calls ask for: the broker's answers, and lines of the log
+//! - `requests.rs`  what running calls ask for: the broker's answers, and lines of the log · `lines.rs` how many of them
 //! - `waits.rs`     calls that wait or need memory; `measures.rs` what running calls use
 //! - `pulse.rs`     checks whether the executor responds; `death.rs` cleans up after its end
 //!
@@ -9,6 +9,7 @@
 
 mod calls;
 mod death;
+mod lines;
 mod measures;
 mod modules;
 mod pulse;
@@ -35,6 +36,7 @@ use crate::kernel::suspects::Suspects;
 use crate::kernel::value;
 pub(crate) use calls::{Terms, Ticket};
 pub(crate) use death::Remains;
+pub(crate) use lines::ModuleLines;
 use measures::Bounds;
 pub use measures::RunningCall;
 use requests::Admitted;
@@ -79,6 +81,8 @@ pub(crate) struct Link {
     /// Modules whose loading ends executors; shared by all executors.
     suspects: Arc<Suspects>,
     jobs: Arc<Jobs>,
+    /// What modules wrote to the log; shared by all executors.
+    lines: Arc<ModuleLines>,
     /// Notified when a caller has waited longer than usual.
     doubted: Notify,
     /// Numbers of the last ping sent and the last pong received.
@@ -120,6 +124,8 @@ struct Call {
     max_requests: u32,
     /// Upper bound on the bytes of one answer.
     host_bytes: u64,
+    /// What one call may write to the log, and what this one still may.
+    log_most: u64,
     log_left: u64,
     lines_left: u32,
     /// Refusals that are still told to the owner.
@@ -131,7 +137,13 @@ struct Call {
 }
 
 impl Link {
-    pub(crate) fn new(pid: u32, sender: Sender<ToExecutor>, suspects: Arc<Suspects>, jobs: Arc<Jobs>) -> Arc<Self> {
+    pub(crate) fn new(
+        pid: u32,
+        sender: Sender<ToExecutor>,
+        suspects: Arc<Suspects>,
+        jobs: Arc<Jobs>,
+        lines: Arc<ModuleLines>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             pid,
             written: sender.written(),
@@ -142,6 +154,7 @@ impl Link {
             next: AtomicU64::new(1),
             suspects,
             jobs,
+            lines,
             doubted: Notify::new(),
             asked: AtomicU64::new(0),
             answered: AtomicU64::new(0),

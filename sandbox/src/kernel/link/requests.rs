@@ -6,6 +6,7 @@ use std::time::Instant;
 use brine_sandbox_wire::{ByteBuf, HostError, HostOp, LogLevel, MAX_OPEN_REQUESTS, ToExecutor, Wanted, WireError};
 use tokio::sync::watch;
 
+use super::lines::{Counted, is_logged};
 use super::{Link, cut};
 use crate::kernel::broker::{self, Broker, Caller, Next};
 use crate::kernel::value;
@@ -164,7 +165,7 @@ impl Link {
     pub(super) fn log(&self, broker: &dyn Broker, call: u64, level: LogLevel, message: &str) {
         // The bound applies to the escaped message: escaping can make it ten times as long.
         let message = brine_text::line(message);
-        let caller = {
+        let (caller, most) = {
             let mut state = self.state();
             let Some(call) = state.calls.get_mut(&call) else { return };
             let size = message.len() as u64;
@@ -173,8 +174,23 @@ impl Link {
             }
             call.log_left -= size;
             call.lines_left -= 1;
-            Arc::clone(&call.caller)
+            (Arc::clone(&call.caller), call.log_most)
         };
+        if is_logged(level) && !self.may_log(&caller, &message, most) {
+            return;
+        }
         broker.log(&caller.job, level, &message);
+    }
+
+    /// Whether a line is within what its module, and all modules, write over time.
+    fn may_log(&self, caller: &Caller, message: &str, most: u64) -> bool {
+        let Counted { own, all } = self.lines.count(caller.module.as_str(), message, most, Instant::now());
+        if own.unsaid > 0 {
+            tracing::warn!("{} more lines of the module {} were left out", own.unsaid, caller.module.as_str());
+        }
+        if all.unsaid > 0 {
+            tracing::warn!("{} more lines of modules were left out", all.unsaid);
+        }
+        all.say
     }
 }

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 use crate::kernel::admission::Jobs;
 use crate::kernel::broker::Broker;
-use crate::kernel::link::{Link, Remains};
+use crate::kernel::link::{Link, ModuleLines, Remains};
 use crate::kernel::loadable::CodeSource;
 use crate::kernel::process::{self, ExecutorProgram, Process};
 use crate::kernel::suspects::Suspects;
@@ -44,6 +44,8 @@ pub(crate) struct Parts {
     /// Shared, because a module that kills one executor also kills the others.
     pub(crate) suspects: Arc<Suspects>,
     pub(crate) jobs: Arc<Jobs>,
+    /// Shared, because a module runs in several.
+    pub(crate) lines: Arc<ModuleLines>,
 }
 
 struct Supervisor {
@@ -167,7 +169,13 @@ impl Supervisor {
     /// Runs one process from its start to its death.
     async fn live(&mut self, process: Process) -> Death {
         let Process { mut child, pid, sender, receiver, other_end, life: _life } = process;
-        let link = Link::new(pid, sender, Arc::clone(&self.parts.suspects), Arc::clone(&self.parts.jobs));
+        let link = Link::new(
+            pid,
+            sender,
+            Arc::clone(&self.parts.suspects),
+            Arc::clone(&self.parts.jobs),
+            Arc::clone(&self.parts.lines),
+        );
         let (source, broker) = (Arc::clone(&self.parts.source), Arc::clone(&self.parts.broker));
         let mut served = std::pin::pin!(link.serve(receiver, &broker));
         // Only the permanent executor loads all modules. One that was started for a job loads the modules of its jobs.

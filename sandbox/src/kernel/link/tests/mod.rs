@@ -67,7 +67,7 @@ async fn taken_recording(limits: Limits, frames: Option<Arc<Frames>>) -> Taken {
     let (here, there) = Connection::pair().unwrap();
     let (sender, receiver) = here.minion();
     let (say, mut hear) = Connection::from_fd(there).unwrap().executor();
-    let link = Link::new(1, sender, Arc::default(), no_jobs());
+    let link = Link::new(1, sender, Arc::default(), no_jobs(), Arc::default());
     let broker = Arc::new(Recorder::default());
     let served = {
         let (link, broker): (_, Arc<dyn Broker>) = (Arc::clone(&link), Arc::<Recorder>::clone(&broker));
@@ -358,7 +358,7 @@ async fn bytes_that_are_no_message_end_the_executor() {
         let mut socket = std::os::unix::net::UnixStream::from(there);
         socket.write_all(bytes).unwrap();
         let broker: Arc<dyn Broker> = Arc::new(Recorder::default());
-        let why = Link::new(1, sender, Arc::default(), no_jobs()).serve(receiver, &broker).await;
+        let why = Link::new(1, sender, Arc::default(), no_jobs(), Arc::default()).serve(receiver, &broker).await;
         assert!(why.starts_with("broke the protocol ("), "{why}");
     }
 }
@@ -405,7 +405,7 @@ fn loader(suspects: &Arc<Suspects>) -> (Arc<Link>, Sender<FromExecutor>, Receive
     let (here, there) = Connection::pair().unwrap();
     let (sender, receiver) = here.minion();
     let (say, hear) = Connection::from_fd(there).unwrap().executor();
-    let link = Link::new(1, sender, Arc::clone(suspects), no_jobs());
+    let link = Link::new(1, sender, Arc::clone(suspects), no_jobs(), Arc::default());
     let served = Arc::clone(&link);
     tokio::spawn(async move {
         let broker: Arc<dyn Broker> = Arc::new(Recorder::default());
