@@ -3,7 +3,6 @@
 
 use brine_protocol::job::JobLoad;
 use brine_protocol::value::{Value, ValueExt};
-use tracing::warn;
 
 use super::outcomes::{Called, Outcomes, failed};
 
@@ -23,7 +22,6 @@ pub(super) fn refuses(job: &JobLoad, pillar: &Value, grains: &Value) -> bool {
 
 /// The outcome of a job that a blackout refuses.
 pub(super) fn refused(job: &JobLoad, ordered: bool) -> Outcomes {
-    warn!(jid = %job.jid, fun = job.fun(), "the job is refused: a blackout");
     let refuse = |fun: &str| Called::new(fun, failed(&format!("ERROR executing '{fun}': {TEXT}")));
     Outcomes { multi: job.multi, ordered, each: job.calls.iter().map(|call| refuse(&call.fun)).collect() }
 }

@@ -48,6 +48,7 @@ use crate::config::{MinionOpts, returner_names};
 use crate::connection::Masters;
 use crate::events::Events;
 use crate::grains::GrainsStore;
+use crate::lines::Lines;
 use crate::pillar::PillarStore;
 use crate::receipts::{Draft, Receipts};
 use crate::returners::Returners;
@@ -84,6 +85,8 @@ pub struct Jobs {
     admission: Arc<Admission>,
     returners: Arc<Returners>,
     own_failures: OwnFailures,
+    /// The lines about jobs that come to nothing.
+    lines: Lines,
     /// None: no receipts are made.
     receipts: OnceLock<Arc<Receipts>>,
     tasks: TaskTracker,
@@ -119,6 +122,7 @@ impl Jobs {
             admission,
             returners,
             own_failures,
+            lines: Lines::about("jobs that were refused or failed"),
             receipts: OnceLock::new(),
             tasks,
             beat: Beat::default(),
@@ -176,7 +180,9 @@ impl Jobs {
             (Ok(place), _) => return Some(place),
             (Err(why), _) => why,
         };
-        warn!(jid = %job.jid, "the job is refused: {why}");
+        if self.lines.may() {
+            warn!(jid = %job.jid, "the job is refused: {why}");
+        }
         let outcomes = self.refused(job, &why);
         let draft = self.draft(rules, job, &outcomes, Time::now(), false);
         let (load, bytes) = return_load::for_refusal(&self.opts.id, job, outcomes);
@@ -196,7 +202,9 @@ impl Jobs {
                 target.matches(&Facts { id: &self.opts.id, grains: Some(&grains), pillar: Some(&pillar) })
             }
             Err(e) => {
-                warn!(jid = %job.jid, "the job is taken to be for other minions: {e}");
+                if self.lines.may() {
+                    warn!(jid = %job.jid, "the job is taken to be for other minions: {e}");
+                }
                 false
             }
         }
@@ -276,6 +284,9 @@ impl Jobs {
         match turn {
             // After a fault of the minion itself, the master still gets a return.
             Ok(_turn) if blackout && blackout::refuses(job, &self.pillar.now(), &self.grains.now()) => {
+                if self.lines.may() {
+                    warn!(jid = %job.jid, fun = job.fun(), "the job is refused: a blackout");
+                }
                 blackout::refused(job, self.opts.jobs.multifunc_ordered)
             }
             Ok(_turn) => {
@@ -303,7 +314,7 @@ impl Jobs {
             let why = called.outcome.value.text().unwrap_or_default();
             if called.ran {
                 self.own_failures.succeeded(name);
-            } else if self.own_failures.is_news(name, why) {
+            } else if self.own_failures.is_news(name, why) && self.lines.may() {
                 warn!(jid = %job.jid, "{}, which this minion started by itself, failed: {why}", called.fun);
             }
         }

@@ -21,6 +21,7 @@ use tokio_util::task::TaskTracker;
 use tracing::{debug, error, warn};
 
 use crate::config::MinionOpts;
+use crate::lines::Lines;
 use crate::modules::Modules;
 use kept::{Kept, Waiting};
 
@@ -54,6 +55,8 @@ pub(crate) struct Returners {
     first: Arc<Semaphore>,
     tasks: TaskTracker,
     stop: CancellationToken,
+    /// The lines about returners that fail: modules do, as often as jobs end.
+    lines: Lines,
 }
 
 /// A return on its way to a returner.
@@ -78,6 +81,7 @@ impl Returners {
             first: Arc::new(Semaphore::new(MAX_FIRST)),
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
+            lines: Lines::about("returners that failed"),
         })
     }
 
@@ -120,7 +124,9 @@ impl Returners {
             };
             drop(place);
             let Err(why) = called else { return };
-            warn!(jid, "the returner {} failed, and is called again later: {why}", item.name);
+            if this.lines.may() {
+                warn!(jid, "the returner {} failed, and is called again later: {why}", item.name);
+            }
             if let Some(waiting) = this.kept.keep(&item) {
                 this.again(item, waiting, 0);
             }
@@ -171,7 +177,12 @@ impl Returners {
                     Err(why) => debug!(jid = item.jid(), "the returner {} failed again: {why}", item.name),
                 }
             }
-            error!(jid = item.jid(), "the returner {} failed for the last time; this return is not in it", item.name);
+            if this.lines.may() {
+                error!(
+                    jid = item.jid(),
+                    "the returner {} failed for the last time; this return is not in it", item.name
+                );
+            }
             this.kept.done(&waiting);
         });
     }

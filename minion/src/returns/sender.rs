@@ -21,6 +21,7 @@ use super::spool::{Spool, SpoolError, SpooledReturn, Unsynced};
 use super::unspooled::Unspooled;
 use crate::connection::{ChannelError, Masters};
 use crate::events::Events;
+use crate::lines::Lines;
 use crate::receipts::{Draft, Receipts};
 
 /// Returns under way at once: enough that the master commits many at a time, few enough not to storm a master that comes back.
@@ -49,6 +50,8 @@ pub struct ReturnSender {
     /// Notified when all returns are delivered or set aside.
     empty: Notify,
     retry: (Duration, Duration),
+    /// The lines about returns that their master did not take.
+    lines: Lines,
     unspooled: Arc<Unspooled>,
     receipts: Option<Arc<Receipts>>,
     /// Takes the returns that were written and are to be synced.
@@ -88,6 +91,7 @@ impl ReturnSender {
             work: Notify::new(),
             empty: Notify::new(),
             retry,
+            lines: Lines::about("returns that were not taken"),
             unspooled,
             receipts,
         })
@@ -264,7 +268,12 @@ impl ReturnSender {
             }
             Err(e) => {
                 for pending in request {
-                    warn!(jid = pending.entry.jid(), "the return could not be delivered and will be sent again: {e}");
+                    if self.lines.may() {
+                        warn!(
+                            jid = pending.entry.jid(),
+                            "the return could not be delivered and will be sent again: {e}"
+                        );
+                    }
                     self.again(pending);
                 }
             }
@@ -283,10 +292,14 @@ impl ReturnSender {
     fn refused(&self, pending: Pending, why: &str) {
         let jid = pending.entry.jid().to_owned();
         if pending.since.elapsed().unwrap_or_default() > MAX_REFUSED_AGE {
-            error!(jid, "the master has refused the return for a day; it is given up: {why}");
+            if self.lines.may() {
+                error!(jid, "the master has refused the return for a day; it is given up: {why}");
+            }
             self.done(&pending.entry);
         } else {
-            warn!(jid, "the master did not take the return; it will be sent again: {why}");
+            if self.lines.may() {
+                warn!(jid, "the master did not take the return; it will be sent again: {why}");
+            }
             self.again(pending);
         }
     }

@@ -15,6 +15,7 @@ use tracing::warn;
 
 use crate::connection::{ChannelError, Masters};
 use crate::events::Events;
+use crate::lines::Lines;
 
 /// Upper bound on waiting returns: more than a master publishes in a second.
 const MAX_WAITING: usize = 16_384;
@@ -35,6 +36,8 @@ pub(super) struct Unspooled {
     state: Mutex<State>,
     empty: Notify,
     tasks: TaskTracker,
+    /// The lines about refusals that did not arrive.
+    lines: Lines,
 }
 
 #[derive(Default)]
@@ -78,7 +81,8 @@ impl Lost {
 impl Unspooled {
     pub(super) fn new(masters: Masters, events: Arc<Events>) -> Arc<Self> {
         let (state, empty, tasks) = (Mutex::default(), Notify::new(), TaskTracker::new());
-        Arc::new(Self { masters, events, state, empty, tasks })
+        let lines = Lines::about("refusals that were not taken");
+        Arc::new(Self { masters, events, state, empty, tasks, lines })
     }
 
     /// Queues a return of this size.
@@ -155,9 +159,15 @@ impl Unspooled {
         };
         match answer {
             Ok(_) => {}
-            Err(e @ ChannelError::Refused(_)) => warn!("the master did not take a refusal: {e}"),
+            Err(e @ ChannelError::Refused(_)) => {
+                if self.lines.may() {
+                    warn!("the master did not take a refusal: {e}");
+                }
+            }
             Err(e) if next.tries > 1 => {
-                warn!("a refusal could not be sent and will be sent again: {e}");
+                if self.lines.may() {
+                    warn!("a refusal could not be sent and will be sent again: {e}");
+                }
                 next.tries -= 1;
                 tokio::time::sleep(PAUSE).await;
                 let mut state = self.state();
@@ -165,7 +175,9 @@ impl Unspooled {
                 state.waiting.push_front(next);
             }
             Err(e) => {
-                warn!("a refusal could not be sent and is given up: {e}");
+                if self.lines.may() {
+                    warn!("a refusal could not be sent and is given up: {e}");
+                }
                 self.state().lost.add(&next.load);
             }
         }

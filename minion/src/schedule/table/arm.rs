@@ -40,7 +40,9 @@ impl Table {
                 continue;
             }
             let entry = Entry::read(&name, &raw, &globals, today, named);
-            if let Err(why) = &entry {
+            if let Err(why) = &entry
+                && self.lines.may()
+            {
                 error!("{why}");
             }
             let was = self.live.remove(&name);

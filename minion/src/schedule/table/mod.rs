@@ -22,6 +22,7 @@ use tracing::{error, warn};
 use super::journal::Journal;
 use super::lost::LostFirings;
 use super::whose::{Place, Rights, essence, note_master, note_one};
+use crate::lines::Lines;
 
 /// Upper bound on the entries of one place: what is more is a mistake, and refused whole.
 pub(super) const MAX_ENTRIES: usize = 10_000;
@@ -103,6 +104,8 @@ pub(super) struct Table {
     stale: bool,
     asked: Vec<(String, Option<Arc<str>>)>,
     lost: LostFirings,
+    /// The lines about jobs that are none.
+    lines: Lines,
     journal: Journal,
     /// Whether entries fire in this process: until then, none is armed.
     firing: bool,
@@ -155,6 +158,7 @@ impl Table {
             stale: true,
             asked: Vec::new(),
             lost: LostFirings::default(),
+            lines: Lines::about("jobs of the schedule that cannot be read"),
             journal,
             firing: false,
             armed: false,
