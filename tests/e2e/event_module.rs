@@ -1,5 +1,8 @@
 //! `event.send` of jobs: what the owner and the master keep a module from telling.
 
+use std::time::{Duration, Instant};
+
+use brine_kit::wait::Deadline;
 use brine_tests::salt::{Kind, Master};
 use serde_json::json;
 
@@ -36,4 +39,21 @@ fn a_job_tells_its_master_what_it_may() {
     let preload = master.salt(&["m1", "event.send", "deploy/d", "preload={id: m2}"]).exits(1);
     assert!(preload.stdout.contains("preload is not offered"), "{preload:?}");
     assert_eq!(events.count("deploy/d"), 0);
+}
+
+/// Jobs that wait for runners of the master keep no other job from telling it something.
+#[test]
+fn events_do_not_wait_for_runners() {
+    const RUNS: u64 = 90;
+    let master = Master::start("peer_run: {m1: [test.sleep]}\n");
+    let _minion = master.minion_kind(Kind::Brine, "m1", "");
+    let events = master.events();
+    for _ in 0..2 {
+        master.start_job(&["m1", "publish.runner", "test.sleep", &RUNS.to_string(), &format!("timeout={RUNS}")]);
+    }
+    let begun = || events.all().iter().filter(|(tag, _)| tag.starts_with("salt/run/") && tag.ends_with("/new")).count();
+    Duration::from_secs(60).wait_for("both runners run", || (begun() == 2).then_some(()));
+    let since = Instant::now();
+    assert_eq!(master.json("m1", &["event.send", "beside/runners"]), json!(true));
+    assert!(since.elapsed() < Duration::from_secs(RUNS / 3), "{:?}", since.elapsed());
 }

@@ -21,6 +21,8 @@ use crate::connection::{Channel, ChannelError, Masters};
 
 /// Upper bound on events and mine data under way at once, for all jobs. Each takes one of the channel's connections.
 const AT_ONCE: usize = 2;
+/// The same for runners, whose answers may take as long as a runner runs. Events do not wait for them.
+const RUNNERS_AT_ONCE: usize = 2;
 /// Upper bound on the bytes of an event: Salt's default for its bus (`max_event_size`).
 const MAX_DATA: usize = 1 << 20;
 const DATA: msgpack::Limits = msgpack::Limits { max_bytes: MAX_DATA, max_depth: 64, max_items: 100_000 };
@@ -43,13 +45,20 @@ impl Perform<EventsOp> for MinionBroker {
 pub(super) struct Teller {
     masters: Masters,
     turns: Semaphore,
+    runners: Semaphore,
     events: Mutex<Rates>,
     progress: Mutex<Rates>,
 }
 
 impl Teller {
     pub(super) fn new(masters: Masters) -> Self {
-        Self { masters, turns: Semaphore::new(AT_ONCE), events: Mutex::default(), progress: Mutex::default() }
+        Self {
+            masters,
+            turns: Semaphore::new(AT_ONCE),
+            runners: Semaphore::new(RUNNERS_AT_ONCE),
+            events: Mutex::default(),
+            progress: Mutex::default(),
+        }
     }
 
     async fn fire(&self, caller: &Caller, op: EventsOp) -> Result<Value, HostError> {
@@ -81,23 +90,32 @@ impl Teller {
             )));
         };
         let tag = format!("salt/job/{}/prog/{}/{number}", caller.job.jid, caller.job.minion_id);
-        fired(&tag, &self.send(channel, event(caller, &tag, data)).await?)
+        fired(&tag, &send(&self.turns, channel, event(caller, &tag, data)).await?)
     }
 
     /// Sends a load after waiting for a free connection. Fails if the job exceeds its rate.
     pub(super) async fn tell(&self, caller: &Caller, load: Value) -> Result<Value, HostError> {
+        self.tell_in_turn(&self.turns, caller, load).await
+    }
+
+    /// Starts a runner and waits for its answer. Fails if the job exceeds its rate.
+    pub(super) async fn start_runner(&self, caller: &Caller, load: Value) -> Result<Value, HostError> {
+        self.tell_in_turn(&self.runners, caller, load).await
+    }
+
+    async fn tell_in_turn(&self, turns: &Semaphore, caller: &Caller, load: Value) -> Result<Value, HostError> {
         let channel = self.asker(caller)?;
         if taken(&self.events, caller).is_none() {
             return Err(HostError::Failed(format!(
                 "this job tells the master too much: at most {BURST} events and mine values at once and then {PER_SECOND} a second"
             )));
         }
-        self.send(channel, load).await
+        send(turns, channel, load).await
     }
 
     /// Sends a question after waiting for a free connection. Questions have no rate: the calls of a job are bounded.
     pub(super) async fn ask(&self, caller: &Caller, load: Value) -> Result<Value, HostError> {
-        self.send(self.asker(caller)?, load).await
+        send(&self.turns, self.asker(caller)?, load).await
     }
 
     fn asker(&self, caller: &Caller) -> Result<&Arc<Channel>, HostError> {
@@ -108,11 +126,11 @@ impl Teller {
             e => untold(&e),
         })
     }
+}
 
-    async fn send(&self, channel: &Arc<Channel>, load: Value) -> Result<Value, HostError> {
-        let _turn = self.turns.acquire().await.map_err(|_| HostError::Failed("the minion is ending".to_owned()))?;
-        channel.request(load).await.map_err(|e| untold(&e))
-    }
+async fn send(turns: &Semaphore, channel: &Arc<Channel>, load: Value) -> Result<Value, HostError> {
+    let _turn = turns.acquire().await.map_err(|_| HostError::Failed("the minion is ending".to_owned()))?;
+    channel.request(load).await.map_err(|e| untold(&e))
 }
 
 fn untold(error: &ChannelError) -> HostError {

@@ -58,7 +58,7 @@ impl Perform<PublishOp> for MinionBroker {
                     ("id", id),
                     ("no_parse", Value::Array(Vec::new())),
                 ]);
-                self.teller.tell(caller, load).await
+                self.teller.start_runner(caller, load).await
             }
         }
     }
