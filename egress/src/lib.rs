@@ -3,12 +3,15 @@
 //!
 //! - `names.rs` which addresses a module may connect to
 //! - `http/`    HTTP requests
+//! - `shares.rs` places for requests, of which no module gets all
 //! - [`netlink`]  what the kernel tells of this host's network: among others, its own addresses
 #![forbid(unsafe_code)]
 
 mod http;
 mod names;
 pub mod netlink;
+mod shares;
 
 pub use http::Http;
 pub use names::{Found, Resolver, SystemResolver, resolve};
+pub use shares::{Share, Shares};

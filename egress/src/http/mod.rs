@@ -16,11 +16,11 @@ use brine_protocol::value::{Value, list, map};
 use brine_sandbox::{Broker, ByteBuf, Caller, HostError, HttpOp, HttpRequest, check_host};
 use hyper::header::{self, HeaderName};
 use hyper::{Method, StatusCode};
-use tokio::sync::Semaphore;
 
 use crate::names::{self, Resolver};
+use crate::shares::Shares;
 
-/// Upper bound on requests at once, for all jobs. Further requests wait.
+/// Upper bound on requests at once, for all jobs; a module has three quarters of it at most. Further requests wait.
 const AT_ONCE: usize = 64;
 /// The time for a whole request, redirects included, if the module sets none.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -51,13 +51,13 @@ const HARMLESS: &[HeaderName] = &[
 pub struct Http {
     resolver: Arc<dyn Resolver>,
     tls: Tls,
-    places: Semaphore,
+    places: Shares,
 }
 
 impl Http {
     /// Makes the client of a daemon.
     pub fn new(resolver: Arc<dyn Resolver>) -> Self {
-        Self { resolver, tls: Tls::default(), places: Semaphore::new(AT_ONCE) }
+        Self { resolver, tls: Tls::default(), places: Shares::new(AT_ONCE) }
     }
 
     /// Performs a module's request. Its grant was checked; each hop is checked again.
@@ -70,8 +70,8 @@ impl Http {
         let ends = caller.ends.min(Instant::now().checked_add(asked).unwrap_or(caller.ends));
         let origin = Url::parse(&request.url).map_err(HostError::Failed)?.origin();
         let work = async {
-            let _place =
-                self.places.acquire().await.map_err(|_| HostError::Failed("the daemon is ending".to_owned()))?;
+            let place = self.places.take(caller.module.as_str()).await;
+            let _place = place.ok_or_else(|| HostError::Failed("the daemon is ending".to_owned()))?;
             self.follow(broker, caller, *request).await
         };
         match tokio::time::timeout_at(ends.into(), work).await {

@@ -27,9 +27,9 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
+use brine_egress::Shares;
 use brine_protocol::value::Value;
 use brine_sandbox::{Caller, HostError, ProcessOp};
-use tokio::sync::Semaphore;
 use tracing::info;
 
 use super::slow::Slow;
@@ -37,7 +37,7 @@ use super::{MinionBroker, Perform};
 use cgroup::Groups;
 use request::Request;
 
-/// Upper bound on programs at once. It is larger than the default bound on jobs (16, or 4 for each core). Each program
+/// Upper bound on programs at once; a module has three quarters of it at most. It is larger than the default bound on jobs (16, or 4 for each core). Each program
 /// takes a process, a waiting thread, and up to twice the bytes of output that are kept.
 const MAX_PROGRAMS: usize = 64;
 /// Upper bound on `which` and `shell` requests at once.
@@ -53,7 +53,7 @@ impl Perform<ProcessOp> for MinionBroker {
 
 /// Runs programs for modules.
 pub(super) struct Processes {
-    places: Arc<Semaphore>,
+    places: Shares,
     most: usize,
     looks: Slow,
     groups: Arc<Groups>,
@@ -65,7 +65,7 @@ impl Processes {
     }
 
     fn at_most(most: usize) -> Self {
-        Self { places: Arc::new(Semaphore::new(most)), most, looks: Slow::new(MAX_LOOKS, LOOK), groups: Arc::default() }
+        Self { places: Shares::new(most), most, looks: Slow::new(MAX_LOOKS, LOOK), groups: Arc::default() }
     }
 
     pub(super) async fn answer(&self, caller: &Caller, op: ProcessOp) -> Result<Value, HostError> {
@@ -108,10 +108,10 @@ impl Processes {
     }
 
     async fn run(&self, caller: &Caller, request: Request) -> Result<Value, HostError> {
-        let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
+        let Some(place) = self.places.try_take(caller.module.as_str()) else {
             let most = self.most;
             return Err(HostError::Failed(format!(
-                "busy: {most} programs of jobs run on this minion; try again later"
+                "busy: {most} programs of jobs run on this minion, or three quarters of that many of this module; try again later"
             )));
         };
         info!(

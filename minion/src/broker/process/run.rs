@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use brine_egress::Share;
 use brine_protocol::value::{Value, map};
 use brine_sandbox::{HostError, Names};
 use brine_spawn::{Directory, Left, Program, Running, SpawnError, Step};
@@ -21,7 +22,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::geteuid;
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe::Sender;
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until};
 use tracing::{debug, warn};
 
@@ -57,11 +58,7 @@ impl Drop for Leash {
 
 /// Runs a program and returns the result of [`brine_sandbox::ProcessOp::Run`]. `place` is held until no process of the
 /// program is left.
-pub(super) async fn run(
-    mut request: Request,
-    place: OwnedSemaphorePermit,
-    groups: Arc<Groups>,
-) -> Result<Value, HostError> {
+pub(super) async fn run(mut request: Request, place: Share, groups: Arc<Groups>) -> Result<Value, HostError> {
     let no_pipe = |e: io::Error| HostError::Failed(format!("the program cannot be started: no pipe for it: {e}"));
     let (mut stdout, out) = Output::new(request.keep).map_err(no_pipe)?;
     let (mut stderr, err) = match request.merge_stderr {
@@ -197,7 +194,7 @@ fn attend(
     groups: &Groups,
     tell_start: oneshot::Sender<Result<u32, NotStarted>>,
     tell_end: oneshot::Sender<io::Result<Ended>>,
-    place: OwnedSemaphorePermit,
+    place: Share,
 ) {
     let own_group = || groups.take(request.detach);
     let (mut running, folder) = match prepare(request, ends)

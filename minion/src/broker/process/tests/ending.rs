@@ -55,7 +55,7 @@ async fn dropped_it_is_gone_at_once_with_all_that_it_started() {
     SOON.until("the leader is reaped", || !exists(pids[0])).await;
     println!("ended and reaped after {:?}", dropped.elapsed());
     // Its place is free again.
-    SOON.until("the place is free", || processes.places.available_permits() == 1).await;
+    SOON.until("the place is free", || processes.places.free() == 1).await;
     processes.answer(&caller, ProcessOp::Run(Box::new(argv(&["true"])))).await.unwrap();
 }
 
@@ -68,7 +68,7 @@ async fn dropped_before_it_started_it_leaves_nothing() {
         // Polled once.
         let _ = tokio::time::timeout(Duration::ZERO, running).await;
     }
-    SOON.until("all places are free", || processes.places.available_permits() == super::super::MAX_PROGRAMS).await;
+    SOON.until("all places are free", || processes.places.free() == super::super::MAX_PROGRAMS).await;
     assert_eq!(processes_named("sleep\x001717\0"), 0);
 }
 
@@ -233,8 +233,7 @@ async fn a_daemon_is_gone_when_its_job_is_dropped() {
                 }
             }
             SOON.until("all end", || marked(&mark).is_empty()).await;
-            SOON.until("the place is free", || processes.places.available_permits() == super::super::MAX_PROGRAMS)
-                .await;
+            SOON.until("the place is free", || processes.places.free() == super::super::MAX_PROGRAMS).await;
         }
     }
 }
@@ -285,27 +284,42 @@ async fn a_daemon_that_may_stay_holds_nobody() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_at_once_and_one_more_is_busy() {
+    const MOST: usize = super::super::MAX_PROGRAMS;
+    const OF_ONE: usize = MOST / 4 * 3;
     let processes = Processes::new();
+    let mut grants = Grants::default();
+    grants.process = ANY();
+    let other = brine_kit_sandbox::caller(job("20260101000000000001", "other.run"), "other", grants);
     let caller = caller(ANY());
     let dir = folder();
     let go = dir.path().join("go");
     let text = format!("until test -e {}; do read x < /dev/null; sleep 0.01; done; echo $0", go.display());
-    let running = (0..super::super::MAX_PROGRAMS).map(|n| {
-        let asked = argv(&["/bin/sh", "-c", &text, &n.to_string()]);
-        processes.answer(&caller, ProcessOp::Run(Box::new(asked)))
-    });
-    let all = async {
-        let all = futures_util::future::join_all(running).await;
-        for (n, done) in all.into_iter().enumerate() {
-            assert_eq!(stdout(&done.unwrap()), format!("{n}\n"));
+    let run = |by, number: usize| {
+        let asked = argv(&["/bin/sh", "-c", &text, &number.to_string()]);
+        processes.answer(by, ProcessOp::Run(Box::new(asked)))
+    };
+    let busy = async |by| {
+        let busy = processes.answer(by, ProcessOp::Run(Box::new(argv(&["true"])))).await.unwrap_err();
+        let said = "busy: 64 programs of jobs run on this minion, or three quarters of that many of this module; try again later";
+        assert_eq!(busy.to_string(), said);
+    };
+    let all = async |by, numbers: std::ops::Range<usize>| {
+        let all = futures_util::future::join_all(numbers.clone().map(|number| run(by, number))).await;
+        for (number, done) in numbers.zip(all) {
+            assert_eq!(stdout(&done.unwrap()), format!("{number}\n"));
         }
     };
-    let one_more = async {
-        SOON.until("all run", || processes.places.available_permits() == 0).await;
-        let busy = processes.answer(&caller, ProcessOp::Run(Box::new(argv(&["true"])))).await.unwrap_err();
-        assert_eq!(busy.to_string(), "busy: 64 programs of jobs run on this minion; try again later");
-        fs::write(&go, "").unwrap();
+    let rest = async {
+        SOON.until("all of one module run", || processes.places.free() == MOST - OF_ONE).await;
+        busy(&caller).await;
+        let others = all(&other, OF_ONE..MOST);
+        let one_more = async {
+            SOON.until("all run", || processes.places.free() == 0).await;
+            busy(&other).await;
+            fs::write(&go, "").unwrap();
+        };
+        tokio::join!(others, one_more);
     };
-    tokio::join!(all, one_more);
-    assert_eq!(processes.places.available_permits(), super::super::MAX_PROGRAMS);
+    tokio::join!(all(&caller, 0..OF_ONE), rest);
+    assert_eq!(processes.places.free(), MOST);
 }
