@@ -2,11 +2,13 @@
 //!
 //! - `mod.rs`     each key of an entry; `words.rs` the sentence and the names in it
 //! - `process.rs` programs; `programs.rs` those that run or change whatever they are told; `variables.rs` those of their environment
-//! - `paths.rs`   files
+//! - `paths.rs`   files; `network.rs` hosts; `accounts.rs` users and groups
 //!
 //! `low` is for a fixed list of harmless looks. Whatever else an entry says is at least medium, also what nobody has thought of: the matches
 //! name every capability and every part of an entry, so that a new one does not compile until somebody has decided on it.
 
+mod accounts;
+mod network;
 mod paths;
 mod process;
 mod programs;
@@ -38,9 +40,6 @@ const HARMLESS_TABLES: [&str; 14] = [
     "version",
     "vmstat",
 ];
-/// Whose rights are all there are.
-const ROOT: [&str; 2] = ["root", "0"];
-
 /// What a whole entry for a module, a function or `*` can be used for: `medium: cmd could …`. The worst comes first.
 pub(super) fn of(key: &str, entry: &Value) -> String {
     sentence(key, risks(key, entry))
@@ -83,7 +82,7 @@ fn of_entry(entry: &Entry) -> Vec<Risk> {
     let files = Files::of(entry);
     let mut all: Vec<Risk> = says.iter().flat_map(|(capability, grant)| of_grant(*capability, grant, &files)).collect();
     match user.as_deref() {
-        Some(user) if ROOT.contains(&user) => all.push(Risk::high("act as root, whose rights are all there are")),
+        Some(user) if accounts::is_root(user) => all.push(Risk::high("act as root, whose rights are all there are")),
         Some(user) => all.push(Risk::medium(format!("act as the user {}", words::text(user)))),
         None => {}
     }
@@ -111,7 +110,7 @@ fn of_grant(capability: Capability, grant: &Grant, files: &Files<'_>) -> Vec<Ris
         Grant::Process(process) => return process::risks(process, files),
         Grant::Directories(directories) => return files.directories(directories),
         Grant::Changes(trees) => return files.changes(trees),
-        Grant::Network(rules) => return network(rules, grant),
+        Grant::Network(rules) => return network::risks(rules, grant),
         Grant::Yes => &Names::Any,
         Grant::Names(names) => names,
     };
@@ -166,19 +165,5 @@ fn kernel(tables: &Names) -> Risk {
             "read {} of the kernel, and so who uses this host and for what, secrets in arguments of programs included",
             named(tables)
         )),
-    }
-}
-
-fn network(rules: &[brine_sandbox::NetworkRule], grant: &Grant) -> Vec<Risk> {
-    if rules.is_empty() {
-        return vec![Risk::low("ask to reach hosts, and get nothing yet")];
-    }
-    // All there is, this host and its neighbours included.
-    let reaches_all = |rule: &brine_sandbox::NetworkRule| rule.host.ends_with("/0");
-    match rules.iter().any(reaches_all) {
-        true => vec![Risk::high(
-            "send what it knows to any host, and use what this host and its neighbours offer to each other",
-        )],
-        false => vec![Risk::medium(format!("send what it knows to {}", words::list(&grant.to_string())))],
     }
 }

@@ -2,44 +2,109 @@
 
 use brine_sandbox::{Access, Capability, Directory, Entry, Grant, Tree, innermost};
 
-use super::ROOT;
+use super::accounts::is_root;
 use super::words::{Risk, some};
 
 /// Directories whose files decide what the host runs.
-const DECIDE: [&str; 16] = [
+const DECIDE: [&str; 52] = [
     "/bin",
     "/boot",
     "/dev",
+    "/efi",
     "/etc",
+    "/gnu",
     "/home",
     "/lib",
     "/lib32",
     "/lib64",
+    "/libx32",
+    "/nix",
     "/opt",
+    "/ostree",
     "/proc",
     "/root",
     "/run",
     "/sbin",
+    "/snap",
+    // What a minion without a master takes its states, modules and pillar from.
+    "/srv/pillar",
+    "/srv/salt",
+    "/srv/spm",
     "/sys",
+    "/sysroot",
     "/usr",
+    "/var/cache/apt",
+    "/var/cache/dnf",
+    "/var/cache/yum",
+    "/var/lib/AccountsService",
+    "/var/lib/alternatives",
+    "/var/lib/apt",
+    "/var/lib/cloud",
+    "/var/lib/containerd",
+    "/var/lib/containers",
+    "/var/lib/docker",
+    "/var/lib/dpkg",
+    "/var/lib/flatpak",
+    "/var/lib/incus",
+    "/var/lib/kubelet",
+    "/var/lib/libvirt",
+    "/var/lib/lxc",
+    "/var/lib/lxd",
+    "/var/lib/machines",
+    "/var/lib/polkit-1",
+    "/var/lib/portables",
+    "/var/lib/rpm",
+    "/var/lib/snapd",
+    "/var/lib/systemd",
+    "/var/opt",
+    "/var/spool/anacron",
+    "/var/spool/at",
     "/var/spool/cron",
 ];
 /// Where a host has passwords and keys, which its programs keep from others.
-const SECRET: [&str; 16] = [
+const SECRET: [&str; 44] = [
     "/boot",
     "/dev",
+    "/etc/NetworkManager",
+    "/etc/apt/auth.conf",
+    "/etc/apt/auth.conf.d",
+    "/etc/bind",
+    "/etc/ceph",
+    "/etc/credstore",
+    "/etc/credstore.encrypted",
+    "/etc/cryptsetup-keys.d",
+    "/etc/dovecot",
+    "/etc/exim4",
     "/etc/gshadow",
+    "/etc/gshadow-",
+    "/etc/ipsec.d",
+    "/etc/ipsec.secrets",
     "/etc/krb5.keytab",
+    "/etc/kubernetes",
+    "/etc/letsencrypt",
+    "/etc/mysql",
+    "/etc/netplan",
+    "/etc/openvpn",
     "/etc/pki",
+    "/etc/ppp",
+    "/etc/rancher",
     "/etc/salt",
+    "/etc/security",
     "/etc/shadow",
+    "/etc/shadow-",
     "/etc/ssh",
     "/etc/ssl",
+    "/etc/sssd",
     "/etc/sudoers",
+    "/etc/wireguard",
+    "/etc/wpa_supplicant",
     "/home",
     "/proc",
     "/root",
     "/run",
+    "/srv/pillar",
+    "/srv/salt",
+    "/var/backups",
     "/var/lib",
     "/var/spool",
 ];
@@ -64,7 +129,7 @@ impl<'a> Files<'a> {
             Some(Grant::Changes(trees)) => trees,
             _ => &[][..],
         };
-        let as_root = entry.user.as_deref().is_some_and(|user| ROOT.contains(&user));
+        let as_root = entry.user.as_deref().is_some_and(is_root);
         Self { directories, trees, as_root }
     }
 

@@ -2,17 +2,11 @@
 
 use brine_sandbox::{Names, ProcessGrant};
 
-use super::ROOT;
+use super::accounts::{is_root, is_roots_group};
 use super::paths::Files;
 use super::programs::{changes_anything, runs_anything};
 use super::variables;
 use super::words::{Risk, named, some, text};
-
-/// Groups that have root's rights, or can get them.
-const ROOTS_GROUPS: [&str; 14] = [
-    "0", "admin", "disk", "docker", "incus", "kmem", "kvm", "libvirt", "lxd", "podman", "root", "shadow", "sudo",
-    "wheel",
-];
 
 /// What the programs of a grant can be used for.
 pub(super) fn risks(grant: &ProcessGrant, files: &Files<'_>) -> Vec<Risk> {
@@ -112,7 +106,7 @@ fn of_env(env: &Names) -> Option<Risk> {
 fn of_users(users: &Names) -> Option<Risk> {
     match users {
         Names::Any => Some(Risk::high("run programs as any user, root included")),
-        Names::Only(names) if names.iter().any(|name| ROOT.contains(&name.as_str())) => {
+        Names::Only(names) if names.iter().any(|name| is_root(name)) => {
             Some(Risk::high("run programs as root, whose rights are all there are"))
         }
         Names::Only(names) if names.is_empty() => None,
@@ -123,9 +117,10 @@ fn of_users(users: &Names) -> Option<Risk> {
 fn of_groups(groups: &Names) -> Option<Risk> {
     match groups {
         Names::Any => Some(Risk::high("run programs with any group, root's included")),
-        Names::Only(names) if names.iter().any(|name| ROOTS_GROUPS.contains(&name.as_str())) => Some(Risk::high(
-            format!("run programs with the groups {}, by which they can get root's rights", named(groups)),
-        )),
+        Names::Only(names) if names.iter().any(|name| is_roots_group(name)) => Some(Risk::high(format!(
+            "run programs with the groups {}, by which they can get root's rights",
+            named(groups)
+        ))),
         Names::Only(names) if names.is_empty() => None,
         Names::Only(_) => Some(Risk::medium(format!("run programs with the groups {}", named(groups)))),
     }
