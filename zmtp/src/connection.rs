@@ -295,8 +295,13 @@ impl Connection {
     pub(crate) async fn next(&mut self, read: bool) -> Result<Event, Closed> {
         self.pause(!read);
         loop {
-            if read && let Some(event) = self.decode()? {
-                return Ok(event);
+            while read && self.has_input() {
+                // Each item counts, however small: a read may bring thousands, and nothing else in here may have to wait.
+                // The wait comes first, because an event that was decoded would be lost if the future is dropped.
+                tokio::task::coop::consume_budget().await;
+                if let Some(event) = self.decode()? {
+                    return Ok(event);
+                }
             }
             let waited = !self.outgoing.is_empty();
             let wrote = self.flush()?;
@@ -419,58 +424,65 @@ impl Connection {
         }
     }
 
-    /// Decodes the next event of the input and answers PINGs.
+    /// Whether there is input that may be decoded now.
+    fn has_input(&self) -> bool {
+        !self.input.is_empty() && self.control < MAX_CONTROL
+    }
+
+    /// Decodes the next item of the input, or what there is of it. Answers a PING; returns an event.
     fn decode(&mut self) -> Result<Option<Event>, Closed> {
-        while !self.input.is_empty() && self.control < MAX_CONTROL {
-            if let Some(too_long) = self.skip() {
-                self.note_arrival();
-                return Ok(Some(too_long));
+        let event = match self.skip() {
+            Some(too_long) => Some(too_long),
+            None => self.decode_item()?,
+        };
+        self.note_arrival();
+        if self.input.is_empty() {
+            self.input = BytesMut::new();
+        }
+        Ok(event)
+    }
+
+    fn decode_item(&mut self) -> Result<Option<Event>, Closed> {
+        let mut bytes = &self.input[..];
+        let item = self.decoder.decode(&mut bytes);
+        let used = self.input.len() - bytes.len();
+        self.input.advance(used);
+        self.note_arrival();
+        let item = match item {
+            Err(FrameError::MessageTooLong { length, max }) if self.skips && length <= MAX_SKIPPED => {
+                let left = self.decoder.step_over().ok_or(FrameError::MessageTooLong { length, max })?;
+                self.skipping = Some(Skipping { left, length, max });
+                return Ok(None);
             }
-            let mut bytes = &self.input[..];
-            let item = self.decoder.decode(&mut bytes);
-            let used = self.input.len() - bytes.len();
-            self.input.advance(used);
-            self.note_arrival();
-            let item = match item {
-                Err(FrameError::MessageTooLong { length, max }) if self.skips && length <= MAX_SKIPPED => {
-                    let left = self.decoder.step_over().ok_or(FrameError::MessageTooLong { length, max })?;
-                    self.skipping = Some(Skipping { left, length, max });
-                    continue;
+            item => item?,
+        };
+        match item {
+            None => {
+                if !self.cover() {
+                    return Err(Closed::Budget);
                 }
-                item => item?,
-            };
-            match item {
-                None => {
+            }
+            Some(Decoded::Message(frames)) => {
+                if self.share.is_some() {
+                    self.held += frames.iter().map(Bytes::len).sum::<usize>();
                     if !self.cover() {
                         return Err(Closed::Budget);
                     }
                 }
-                Some(Decoded::Message(frames)) => {
-                    if self.share.is_some() {
-                        self.held += frames.iter().map(Bytes::len).sum::<usize>();
-                        if !self.cover() {
-                            return Err(Closed::Budget);
-                        }
-                    }
-                    return Ok(Some(Event::Message(frames)));
-                }
-                Some(Decoded::Command(command)) => match command {
-                    Command::Ping { ttl, context } => {
-                        self.liveness.peer_ttl(ttl);
-                        self.push_command(&Command::Pong { context });
-                    }
-                    Command::Subscribe(prefix) => return Ok(Some(Event::Subscribe(prefix))),
-                    Command::Cancel(prefix) => return Ok(Some(Event::Cancel(prefix))),
-                    Command::Error(reason) => return Err(Closed::Refused(reason.escape_ascii().to_string())),
-                    Command::Ready(_) => return Err(Closed::Protocol("the peer sent READY twice")),
-                    Command::Pong { .. } | Command::Unknown => {}
-                },
+                return Ok(Some(Event::Message(frames)));
             }
+            Some(Decoded::Command(command)) => match command {
+                Command::Ping { ttl, context } => {
+                    self.liveness.peer_ttl(ttl);
+                    self.push_command(&Command::Pong { context });
+                }
+                Command::Subscribe(prefix) => return Ok(Some(Event::Subscribe(prefix))),
+                Command::Cancel(prefix) => return Ok(Some(Event::Cancel(prefix))),
+                Command::Error(reason) => return Err(Closed::Refused(reason.escape_ascii().to_string())),
+                Command::Ready(_) => return Err(Closed::Protocol("the peer sent READY twice")),
+                Command::Pong { .. } | Command::Unknown => {}
+            },
         }
-        if self.input.is_empty() {
-            self.input = BytesMut::new();
-        }
-        self.note_arrival();
         Ok(None)
     }
 
@@ -646,6 +658,30 @@ mod tests {
             assert_eq!(pong, expected);
         }
         serving.abort();
+    }
+
+    /// One read brings thousands of empty messages. Whoever runs on the same thread gets its turn between them.
+    #[tokio::test]
+    async fn many_small_messages_leave_others_their_turn() {
+        use std::sync::atomic::{AtomicUsize, Ordering};
+        const TURN: usize = 256;
+        static TAKEN: AtomicUsize = AtomicUsize::new(0);
+        let (mut connection, mut theirs) = pair(Duration::from_secs(30));
+        let flood = tokio::spawn(async move { while theirs.write_all(&[0; 64 << 10]).await.is_ok() {} });
+        let serving = tokio::spawn(async move {
+            while connection.next(true).await.is_ok() {
+                TAKEN.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        let mut before = 0;
+        while before < 100_000 {
+            tokio::task::yield_now().await;
+            let taken = TAKEN.load(Ordering::Relaxed);
+            assert!(taken - before <= TURN, "{} in one turn", taken - before);
+            before = taken;
+        }
+        serving.abort();
+        flood.abort();
     }
 
     /// The allowance grows with what has arrived, so that a slow line that works is not cut off.
