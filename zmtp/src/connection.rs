@@ -291,6 +291,14 @@ impl Connection {
         self.outgoing.len() > self.control
     }
 
+    /// Decides what becomes of the data that the peer has not accepted when the connection is dropped because it `closed`
+    /// so. A peer that broke a rule, or does not read, gets none of it.
+    pub(crate) fn end(&self, closed: &Closed) {
+        if closed.is_violation() || !self.outgoing.is_empty() {
+            self.stream.drop_unsent();
+        }
+    }
+
     /// Waits for the next event. Without `read`, nothing is read, and the peer's liveness is not checked. Cancel-safe.
     pub(crate) async fn next(&mut self, read: bool) -> Result<Event, Closed> {
         self.pause(!read);

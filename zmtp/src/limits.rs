@@ -36,6 +36,9 @@ pub(crate) const MAX_BUFFERED_UNAUTHENTICATED: usize = 128 << 20;
 pub(crate) const MAX_BUFFERED: usize = 1 << 30;
 /// A peer that accepts no byte for this long is gone or hostile, whatever its TCP reports.
 pub(crate) const WRITE_STALL: Duration = Duration::from_secs(60);
+/// Bytes that the system keeps for a peer beyond what is under way to it. By default it takes megabytes, which are in no
+/// bound of this crate and outlive the connection, so that peers that accept nothing could fill all memory for TCP.
+pub(crate) const MAX_UNSENT: u32 = 32 << 10;
 /// Bytes a second. A slower line cannot serve a minion, and a peer that accepts a byte a minute keeps the rest in
 /// memory.
 pub(crate) const MIN_WRITE_RATE: usize = 4 << 10;

@@ -264,7 +264,7 @@ async fn serve(core: Arc<Core>, peer: Peer, stop: watch::Receiver<bool>) {
         min_read_rate: limits.min_read_rate,
     };
     let connection = Connection::new(peer.established, config);
-    let subscriber = Subscriber {
+    let mut subscriber = Subscriber {
         reader: None,
         core: &core,
         connection,
@@ -292,7 +292,11 @@ struct Subscriber<'a> {
 
 impl Subscriber<'_> {
     /// Runs until the peer leaves (the error says why), or until the publisher stopped and everything is written.
-    async fn run(mut self, mut stop: watch::Receiver<bool>) -> Result<(), Closed> {
+    async fn run(&mut self, stop: watch::Receiver<bool>) -> Result<(), Closed> {
+        self.serve(stop).await.inspect_err(|closed| self.connection.end(closed))
+    }
+
+    async fn serve(&mut self, mut stop: watch::Receiver<bool>) -> Result<(), Closed> {
         let mut stopping = false;
         self.visit.is_silent();
         if !self.connection.set_share(self.core.subscribed.share(self.visit.address.map(Owner::Address))) {

@@ -379,7 +379,7 @@ async fn serve(core: Arc<Core>, peer: Peer, queue: mpsc::Sender<Incoming>, stop:
     if core.config.too_long.is_some() {
         connection.skip_long_messages();
     }
-    let requests = Requests {
+    let mut requests = Requests {
         core: &core,
         name: &name,
         connection,
@@ -427,7 +427,11 @@ struct Requests<'a> {
 }
 
 impl Requests<'_> {
-    async fn run(mut self, queue: mpsc::Sender<Incoming>, mut stop: watch::Receiver<bool>) -> Result<(), Closed> {
+    async fn run(&mut self, queue: mpsc::Sender<Incoming>, stop: watch::Receiver<bool>) -> Result<(), Closed> {
+        self.serve(queue, stop).await.inspect_err(|closed| self.connection.end(closed))
+    }
+
+    async fn serve(&mut self, queue: mpsc::Sender<Incoming>, mut stop: watch::Receiver<bool>) -> Result<(), Closed> {
         let max_pipeline = self.core.config.limits.max_pipeline.max(1);
         let mut stopping = *stop.borrow();
         let peer = Arc::clone(&self.peer);

@@ -4,6 +4,7 @@ use std::{
     io,
     net::SocketAddr,
     task::{Context, Poll, Waker},
+    time::Duration,
 };
 
 use bytes::{BufMut, BytesMut};
@@ -12,7 +13,7 @@ use tokio::{
     net::{TcpStream, UnixStream},
 };
 
-use crate::Keepalive;
+use crate::{Keepalive, limits::MAX_UNSENT};
 
 #[derive(Debug)]
 pub(crate) enum Stream {
@@ -25,6 +26,7 @@ impl Stream {
     pub(crate) fn tcp(stream: TcpStream, keepalive: &Keepalive) -> io::Result<Stream> {
         // Messages are written whole, so waiting to fill a segment would only delay them.
         stream.set_nodelay(true)?;
+        socket2::SockRef::from(&stream).set_tcp_notsent_lowat(MAX_UNSENT)?;
         if keepalive.enabled {
             let mut settings = socket2::TcpKeepalive::new();
             if let Some(idle) = keepalive.idle {
@@ -39,6 +41,14 @@ impl Stream {
             socket2::SockRef::from(&stream).set_tcp_keepalive(&settings)?;
         }
         Ok(Stream::Tcp(stream))
+    }
+
+    /// From now on, closing drops what the peer has not accepted, which the system would keep until the peer takes it.
+    pub(crate) fn drop_unsent(&self) {
+        if let Stream::Tcp(stream) = self {
+            // If it fails, the connection has ended already.
+            let _ = socket2::SockRef::from(stream).set_linger(Some(Duration::ZERO));
+        }
     }
 
     /// The peer's address; `None` for a Unix socket.

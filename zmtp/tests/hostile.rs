@@ -722,6 +722,32 @@ async fn connections_over_the_limit_are_closed_at_once() {
     still_serves(&mut router).await;
 }
 
+/// The system's own buffers are in no bound of a socket and may outlive the connection.
+#[tokio::test]
+async fn the_system_keeps_little_for_a_peer_that_reads_nothing() {
+    const LEN: usize = 16 << 10;
+    const SENT: u64 = 200;
+    let limits = SocketLimits { write_stall: Duration::from_secs(1), ..SocketLimits::default() };
+    let publisher = publisher(limits).await;
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    let port = publisher.endpoint().port().unwrap();
+    let mut peer = Raw::new(within(socket.connect(([127, 0, 0, 1], port).into())).await.unwrap());
+    peer.handshake("SUB", 1).await;
+    peer.send(&encode_command(&Command::Subscribe(Bytes::new()))).await;
+    publisher.wait_for_subscribers(1).await;
+    for _ in 0..SENT {
+        publisher.send(vec![Bytes::from(vec![0; LEN])]);
+    }
+    until(|| publisher.stats().connections == 0).await;
+    let delivered = publisher.stats().delivered;
+    assert!(delivered < SENT / 8, "{delivered}");
+    // What was not accepted is gone with the connection.
+    let mut rest = Vec::new();
+    let ended = within(tokio::io::AsyncReadExt::read_to_end(&mut peer.stream, &mut rest)).await.unwrap_err();
+    assert_eq!(ended.kind(), std::io::ErrorKind::ConnectionReset);
+}
+
 /// Everything that a peer sends, cut off at every byte.
 #[tokio::test]
 async fn peers_that_leave_at_any_moment_leave_nothing_behind() {
