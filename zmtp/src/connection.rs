@@ -59,7 +59,7 @@ pub(crate) enum Closed {
     Late(usize),
     #[error("others wanted the memory of its unfinished message, and it had been arriving for the longest time")]
     Displaced,
-    #[error("others of its address, or that had no place, came after it, and it had shown nothing")]
+    #[error("others of its address, or that had no place, came after it, and it had proved nothing")]
     GaveWay,
     #[error("all peers, or all of its address or identity, hold too much together; this one wanted more")]
     Budget,

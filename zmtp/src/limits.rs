@@ -66,7 +66,9 @@ pub struct SocketLimits {
     /// all but the body), beyond 1 KiB each; one address (IPv6: one /64) gets an eighth. A peer that exceeds this loses
     /// its connection.
     pub max_subscribed: usize,
-    /// Connections of a bound socket, including those in the handshake. Further ones are closed at once.
+    /// Connections of a bound socket, including those in the handshake. For a further one, the oldest silent one is closed;
+    /// without one, the newest of the address with the most connections that are not
+    /// [authenticated](crate::Reply::authenticated). If the further one is of that address, it is closed itself.
     pub max_connections: usize,
     /// Connections of one address (IPv6: one /64) that are in the handshake. Loopback and `ipc://` are exempt.
     pub max_half_open_per_address: usize,

@@ -34,6 +34,9 @@ use crate::{
 /// Pause of accepting when the system has no file or memory for another connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
+/// Time in which a connection that gives way has closed, unless this process is very busy.
+const CLOSING: Duration = Duration::from_millis(50);
+
 /// Connection ids, unique in the process.
 static NEXT_CONNECTION: AtomicU64 = AtomicU64::new(1);
 
@@ -209,11 +212,20 @@ impl Bound {
             while tasks.try_join_next().is_some() {}
             let address = stream.peer_addr();
             let connection = NEXT_CONNECTION.fetch_add(1, Ordering::Relaxed);
-            let admission = if tasks.len() >= config.limits.max_connections && !addresses.make_room(address) {
+            let is_full = tasks.len() >= config.limits.max_connections;
+            let admission = if is_full && !addresses.make_room(address) {
                 Err("there are as many connections as its limit allows")
             } else {
                 addresses.enter(address, connection)
             };
+            if is_full && admission.is_ok() {
+                // Otherwise a flood would outrun the connections that give way.
+                tokio::select! {
+                    _ = tasks.join_next() => {}
+                    () = sleep(CLOSING) => {}
+                    _ = stop.wait_for(|stop| *stop) => break,
+                }
+            }
             let mut visit = match admission {
                 Ok(visit) => visit,
                 Err(why) => {
@@ -230,6 +242,7 @@ impl Bound {
             tasks.spawn(async move {
                 let established = tokio::select! {
                     established = handshake(stream, socket_type, None, deadline) => established,
+                    () = visit.gives_way() => return debug!("{} left in its handshake for others", name(address)),
                     _ = stop.wait_for(|stop| *stop) => return,
                 };
                 visit.is_through();

@@ -487,6 +487,7 @@ impl Requests<'_> {
             && let Some(&key) = self.peer.identity.get()
         {
             self.raised = true;
+            self.visit.is_proved();
             self.connection.set_max_message(self.core.config.limits.max_message);
             if !self.connection.set_share(self.core.authenticated.share(Some(Owner::Identity(key)))) {
                 return Err(Closed::Budget);
@@ -497,8 +498,8 @@ impl Requests<'_> {
 
     /// Reports whether the peer is silent: none of its requests is in work, and it is not authenticated.
     fn tell_silence(&mut self) {
-        let silent = !self.raised && self.pending.len() + self.out + self.writing == 0;
-        if silent == self.silent {
+        let silent = self.pending.len() + self.out + self.writing == 0;
+        if self.raised || silent == self.silent {
             return;
         }
         self.silent = silent;

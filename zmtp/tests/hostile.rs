@@ -708,18 +708,39 @@ async fn what_waits_for_one_peer_alone_shares_the_budget_for_subscriptions() {
 
 #[tokio::test]
 async fn connections_over_the_limit_are_closed_at_once() {
-    let mut router = router(SocketLimits { max_connections: 3, ..SocketLimits::default() }).await;
+    let limits = SocketLimits { max_connections: 3, ..SocketLimits::default() };
+    let publisher = Publisher::bind(&any_port(), PubConfig { limits, ..PubConfig::default() }).await.unwrap();
     let mut kept = Vec::new();
     for _ in 0..3 {
-        kept.push(Raw::peer(router.endpoint(), "REQ", 1).await);
+        let mut peer = Raw::peer(publisher.endpoint(), "SUB", 1).await;
+        peer.send(&encode_command(&Command::Subscribe(Bytes::new()))).await;
+        kept.push(peer);
     }
+    publisher.wait_for_subscribers(3).await;
     for _ in 0..5 {
-        Raw::connect(router.endpoint()).await.closed().await;
+        Raw::connect(publisher.endpoint()).await.closed().await;
     }
-    assert_eq!((router.stats().refused, router.stats().accepted), (5, 3));
+    assert_eq!((publisher.stats().refused, publisher.stats().accepted), (5, 3));
     kept.pop();
-    until(|| router.stats().connections == 2).await;
-    still_serves(&mut router).await;
+    until(|| publisher.stats().connections == 2).await;
+    Raw::peer(publisher.endpoint(), "SUB", 1).await;
+}
+
+/// Also where all of them are of this host, which has no limits by address: whoever has something to say gets a place.
+#[tokio::test]
+async fn connections_that_say_nothing_keep_nobody_out() {
+    let mut router = router(SocketLimits { max_connections: 3, ..SocketLimits::default() }).await;
+    let mut silent = Vec::new();
+    for n in 0..12 {
+        silent.push(if n % 2 == 0 {
+            Raw::connect(router.endpoint()).await
+        } else {
+            Raw::peer(router.endpoint(), "REQ", 1).await
+        });
+        still_serves(&mut router).await;
+    }
+    assert_eq!(router.stats().refused, 0);
+    until(|| router.stats().connections <= 3).await;
 }
 
 /// The system's own buffers are in no bound of a socket and may outlive the connection.
