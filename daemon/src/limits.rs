@@ -102,6 +102,11 @@ fn compare(limit: Option<u64>, accepted_dir: &Path) {
     }
 }
 
+/// The number of files that this process may have open; none for no limit.
+pub fn most_open_files() -> Option<u64> {
+    rustix::process::getrlimit(Resource::Nofile).current
+}
+
 /// The number of open descriptors.
 pub fn open_files() -> usize {
     std::fs::read_dir("/proc/self/fd").map_or(0, |entries| entries.count().saturating_sub(1))

@@ -7,6 +7,12 @@ use brine_zmtp::{Heartbeat, Keepalive, SocketLimits};
 
 /// Upper bound on the difference between an encrypted request and its load.
 const ENVELOPE_BYTES_MAX: usize = 64 << 10;
+/// Of the files that the master may have open, the eighth part is for what is no connection to the two ports: keys, jobs,
+/// content, pipes of engines, clients of the bus. At least this many, so that a low limit leaves enough of them, and at
+/// most [`OWN_FILES_MAX`], so that a high one goes to minions.
+const OWN_FILES_MIN: u64 = 256;
+const OWN_FILES_MAX: u64 = 2048;
+const OWN_FILES_PART: u64 = 8;
 
 options! {
     /// The settings of the ports.
@@ -50,4 +56,38 @@ fn limits(c: &Config) -> Result<SocketLimits, ConfigError> {
         max_subscriptions: c.get(settings::MAX_SUBSCRIPTIONS)?,
         ..default
     })
+}
+
+/// Bounds the connections of each port, so that strangers who open as many as they can leave the master the files that it
+/// needs for its work. `files` is the number that the process may have open; none for no limit.
+pub(crate) fn within_files(limits: &SocketLimits, files: Option<u64>) -> SocketLimits {
+    let Some(files) = files else { return limits.clone() };
+    let own = (files / OWN_FILES_PART).clamp(OWN_FILES_MIN, OWN_FILES_MAX).min(files / 2);
+    let of_port = usize::try_from((files - own) / 2).unwrap_or(usize::MAX).max(1);
+    if of_port < limits.max_connections {
+        tracing::info!("each port takes at most {of_port} connections, because the master may have {files} open files");
+    }
+    SocketLimits { max_connections: limits.max_connections.min(of_port), ..limits.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_leave_the_master_files_for_its_work() {
+        let default = SocketLimits::default();
+        for (files, of_port) in [
+            (None, default.max_connections),
+            (Some(100_000), default.max_connections),
+            (Some(20_000), 8_976),
+            (Some(1_024), 384),
+            (Some(100), 25),
+            (Some(0), 1),
+        ] {
+            assert_eq!(within_files(&default, files).max_connections, of_port, "{files:?}");
+        }
+        let few = SocketLimits { max_connections: 10, ..default };
+        assert_eq!(within_files(&few, Some(20_000)).max_connections, 10);
+    }
 }

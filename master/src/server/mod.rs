@@ -24,7 +24,7 @@ use crate::config::MasterOpts;
 use crate::jobs::StoreError;
 use crate::keys::{MasterKeyError, MinionKeyError};
 use crate::nodes::Nodes;
-use crate::ports::PortOpts;
+use crate::ports::{PortOpts, within_files};
 use crate::requests;
 use assemble::{Configured, Opened};
 use master::Master;
@@ -239,8 +239,9 @@ async fn bind(opts: &PortOpts) -> Result<(Router, Publisher), MasterStartError> 
             MasterStartError::Bind { source, hint }
         }
     };
+    let limits = within_files(&opts.limits, brine_daemon::limits::most_open_files());
     let config = RouterConfig {
-        limits: opts.limits.clone(),
+        limits: limits.clone(),
         heartbeat: opts.heartbeat,
         keepalive: opts.keepalive,
         backlog: opts.backlog,
@@ -249,7 +250,7 @@ async fn bind(opts: &PortOpts) -> Result<(Router, Publisher), MasterStartError> 
     let at = Endpoint::tcp(opts.interface.as_str(), opts.ret_port);
     let router = Router::bind(&at, config).await.map_err(failed("ret_port"))?;
     let config = PubConfig {
-        limits: opts.limits.clone(),
+        limits,
         heartbeat: opts.heartbeat,
         keepalive: opts.keepalive,
         hwm: opts.pub_hwm,

@@ -3,7 +3,7 @@
 use super::*;
 
 settings! { AREA = "Limits of a master";
-    /// Connections to each port.
+    /// Connections to each port; fewer if the master may have fewer open files.
     MAX_CONNECTIONS: usize = integer("max_connections", master("32768"), "connections", POSITIVE);
     // A site of ten thousand minions behind one address, and still as many places for all others.
     /// Connections to each port from one address (IPv6: one /64); the host itself has no such bound.
