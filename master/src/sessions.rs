@@ -12,7 +12,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use brine_protocol::auth::MasterRun;
 use brine_protocol::crypticle::{AesKey, Crypticle};
@@ -33,6 +33,9 @@ const RETIRED: u8 = 2;
 /// Sessions made together, such as after a restart with an empty folder, must not expire together, because the whole
 /// fleet would authenticate at once. Each session expires earlier by up to this fraction of `publish_session`.
 const EARLIER_PART: u32 = 8;
+/// Time in which the file of a session is written once because of what its minion says about sealed publications. Otherwise a minion
+/// that says something else with each request would keep the disk, and the lock of all sessions, busy.
+const SEALS_WRITTEN_EVERY: Duration = Duration::from_secs(60);
 
 /// A minion's session.
 #[derive(Debug)]
@@ -40,8 +43,12 @@ pub(crate) struct MinionSession {
     pub(crate) key: AesKey,
     pub(crate) crypticle: Crypticle,
     made: SystemTime,
+    /// When the minion's key was stored, of a session that was made since this master's start.
+    key_stored: Option<SystemTime>,
     /// The minion opens sealed publications.
     seals: AtomicBool,
+    /// When a change of `seals` was last written.
+    seals_written: Mutex<Option<Instant>>,
     /// No request is accepted under it any more. Publications are still sealed with it, until the minion has another one.
     retired: AtomicBool,
     /// From 0 to 1. Derived from the key, so the value is the same after a restart.
@@ -63,7 +70,9 @@ impl MinionSession {
             crypticle: Crypticle::new(&key),
             key,
             made,
+            key_stored: None,
             seals: AtomicBool::new(flags & SEALS != 0),
+            seals_written: Mutex::default(),
             retired: AtomicBool::new(flags & RETIRED != 0),
             earlier,
             run,
@@ -74,8 +83,20 @@ impl MinionSession {
     }
 
     /// Whether it was made when this key of the minion was stored already. Otherwise the holder of a former key may know it.
+    ///
+    /// The times alone do not tell if the clock was set back since the key was stored.
     pub(crate) fn is_of_key(&self, key_stored: SystemTime) -> bool {
-        self.made >= key_stored
+        self.made >= key_stored || self.key_stored == Some(key_stored)
+    }
+
+    /// Whether a change of `seals` may be written now.
+    fn may_write_seals(&self, now: Instant) -> bool {
+        let mut written = self.seals_written.lock().unwrap_or_else(PoisonError::into_inner);
+        let may = written.is_none_or(|at| now.duration_since(at) >= SEALS_WRITTEN_EVERY);
+        if may {
+            *written = Some(now);
+        }
+        may
     }
 
     /// Whether the minion opens sealed publications.
@@ -209,8 +230,9 @@ impl Sessions {
             return Ok(Arc::clone(session));
         }
         let seals = before.map_or(seals, |before| before.seals());
-        let session = MinionSession::new(AesKey::generate(), SystemTime::now(), if seals { SEALS } else { 0 }, None);
-        let session = Arc::new(session);
+        let flags = if seals { SEALS } else { 0 };
+        let session = MinionSession::new(AesKey::generate(), SystemTime::now(), flags, None);
+        let session = Arc::new(MinionSession { key_stored: Some(key_stored), ..session });
         self.write(id, &session)?;
         live.insert(id.clone(), Arc::clone(&session));
         Ok(session)
@@ -222,7 +244,10 @@ impl Sessions {
             return;
         }
         tracing::debug!("{id} {}", if seals { "opens sealed publications" } else { "opens no sealed publications" });
-        self.rewrite(id, session);
+        // Until the next restart what is in memory counts, and after it the minion's first request.
+        if session.may_write_seals(Instant::now()) {
+            self.rewrite(id, session);
+        }
     }
 
     /// Accepts no more requests under a session, so that its minion authenticates again and gets another one.
@@ -355,6 +380,17 @@ mod tests {
         assert_eq!(sessions.for_request(&id("a")).unwrap().key, after.key);
     }
 
+    /// Anybody can send an `_auth` request with a key that he has seen.
+    #[test]
+    fn a_session_stays_where_the_clock_was_set_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let sessions = Sessions::open(dir.path().to_owned(), DAY, vault()).unwrap();
+        let stored = SystemTime::now() + DAY;
+        let made = sessions.for_auth(&id("a"), stored, false).unwrap();
+        assert_eq!(sessions.for_auth(&id("a"), stored, false).unwrap().key, made.key);
+        assert_ne!(sessions.for_auth(&id("a"), stored + DAY, false).unwrap().key, made.key, "of another key");
+    }
+
     #[test]
     fn sessions_that_were_made_together_do_not_end_together() {
         let dir = tempfile::tempdir().unwrap();
@@ -437,6 +473,13 @@ mod tests {
         sessions.for_auth(&id("a"), SystemTime::UNIX_EPOCH, true).unwrap();
         assert!(!seals(&sessions));
         sessions.note_seals(&id("a"), &session, true);
+        assert!(seals(&sessions) && !seals(&open()), "the file is not written with each change");
+        // As after a minute.
+        *session.seals_written.lock().unwrap() = None;
+        sessions.note_seals(&id("a"), &session, false);
+        *session.seals_written.lock().unwrap() = None;
+        sessions.note_seals(&id("a"), &session, true);
+        assert!(seals(&open()));
         // Somebody plays an old request back: the session ends, and what is known of the minion stays.
         sessions.retire(&id("a"), &session);
         for sessions in [&sessions, &open()] {
