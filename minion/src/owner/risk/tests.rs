@@ -72,6 +72,7 @@ fn what_is_as_good_as_the_host_is_high() {
             ("{changes: {/etc/letsencrypt: ro}}", "passwords"),
             ("{process: [/usr/bin/ssh-keygen]}", "does what it is told"),
             ("{process: [/sbin/mkfs.ext4]}", "change what this host runs"),
+            ("{process: [/usr/bin/update-alternatives]}", "change what this host runs"),
         ],
     );
 }
