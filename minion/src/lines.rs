@@ -2,13 +2,14 @@
 //! the disk of this host.
 
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use brine_protocol::text::LogLimit;
 use tracing::warn;
 
-/// Upper bound on the lines of one kind in ten seconds: more than anybody reads.
-const LINES: u32 = 100;
+/// Upper bound on the lines of one kind in a minute: more than anybody reads, and some 30 MB a day.
+const LINES: u64 = 100;
+const WINDOW: Duration = Duration::from_secs(60);
 
 /// The lines of one kind.
 #[derive(Debug)]
@@ -20,7 +21,7 @@ pub(crate) struct Lines {
 impl Lines {
     /// Lines about this, in words that follow "more lines about".
     pub(crate) fn about(about: &'static str) -> Self {
-        Self { about, limit: Mutex::new(LogLimit::new(LINES)) }
+        Self { about, limit: Mutex::new(LogLimit::within(LINES, WINDOW)) }
     }
 
     /// Counts a line. Returns whether to write it. Says first how many were left out before it.
