@@ -122,6 +122,10 @@ impl Task {
         let mut after = Entry::of(&rustix::fs::fstat(&file)?);
         after.sha256 = Some(sha256);
         let new = u64::from(before.is_none());
+        // What was staged was counted when it was.
+        let content = if matches!(content, Content::Staged(_)) { 0 } else { written };
+        let copy = if backup.is_some() { before.as_ref().map_or(0, |before| before.size) } else { 0 };
+        let written = content.saturating_add(copy);
         Ok(Done { count: 1, new_files: new, written, before, after: Some(after), backup })
     }
 

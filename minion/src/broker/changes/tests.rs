@@ -477,6 +477,7 @@ fn a_backup_is_where_salt_looks_for_it() {
         *backup = true;
     }
     let done = rig.said(&task, change).unwrap();
+    assert_eq!(done.written, "new".len() as u64 + "old".len() as u64, "the copy is written too");
     let backup = done.backup.unwrap();
     assert!(backup.starts_with(&format!("{}/file_backup{}/file_", rig.at("own"), rig.at("a"))), "{backup}");
     assert_eq!(read_to_string(&backup).unwrap(), "old");
@@ -565,7 +566,8 @@ fn stages_are_of_one_call() {
         }
         change
     };
-    rig.said(&task, staged(number)).unwrap();
+    let done = rig.said(&task, staged(number)).unwrap();
+    assert_eq!(done.written, 0, "it was counted when it was staged");
     assert_eq!(read_to_string(rig.at("a/staged")).unwrap(), "one two");
     assert!(rig.said(&task, staged(number)).is_err(), "it is used once");
     for _ in 0..4 {

@@ -89,12 +89,11 @@ impl From<wit::Owner> for Owner {
 
 impl Guest {
     async fn change(&mut self, what: &'static str, change: Change) -> wasmtime::Result<Result<wit::Change, String>> {
-        let was_staged = matches!(change, Change::Put { content: Content::Staged(_), .. });
         let done = match self.ask_for::<Changed>(what, HostOp::Changes(ChangesOp::Do(Box::new(change)))).await? {
             Ok(done) => done,
             Err(error) => return Ok(Err(error)),
         };
-        self.files.budget.take(if was_staged { 0 } else { done.written }, done.new_files)?;
+        self.files.budget.take(done.written, done.new_files)?;
         let Changed { before, after, planned, backup, count, .. } = done;
         let (before, after) = (before.map(Into::into), after.map(Into::into));
         Ok(Ok(wit::Change { before, after, planned, backup, count }))
