@@ -7,12 +7,11 @@ use brine_zmtp::{Heartbeat, Keepalive, SocketLimits};
 
 /// Upper bound on the difference between an encrypted request and its load.
 const ENVELOPE_BYTES_MAX: usize = 64 << 10;
-/// Of the files that the master may have open, the eighth part is for what is no connection to the two ports: keys, jobs,
-/// content, pipes of engines, clients of the bus. At least this many, so that a low limit leaves enough of them, and at
-/// most [`OWN_FILES_MAX`], so that a high one goes to minions.
-const OWN_FILES_MIN: u64 = 256;
-const OWN_FILES_MAX: u64 = 2048;
-const OWN_FILES_PART: u64 = 8;
+/// Of so many files that the master may have open, one is for what is no connection to the two ports: keys, jobs, content,
+/// pipes of engines, clients of the bus. At least [`OWN_FILES_MIN`], which is what a master needs that has thousands of minions,
+/// and more where there are many.
+const OWN_FILES_PART: u64 = 320;
+const OWN_FILES_MIN: u64 = 64;
 
 options! {
     /// The settings of the ports.
@@ -62,7 +61,7 @@ fn limits(c: &Config) -> Result<SocketLimits, ConfigError> {
 /// needs for its work. `files` is the number that the process may have open; none for no limit.
 pub(crate) fn within_files(limits: &SocketLimits, files: Option<u64>) -> SocketLimits {
     let Some(files) = files else { return limits.clone() };
-    let own = (files / OWN_FILES_PART).clamp(OWN_FILES_MIN, OWN_FILES_MAX).min(files / 2);
+    let own = (files / OWN_FILES_PART).max(OWN_FILES_MIN).min(files / 2);
     let of_port = usize::try_from((files - own) / 2).unwrap_or(usize::MAX).max(1);
     if of_port < limits.max_connections {
         tracing::info!("each port takes at most {of_port} connections, because the master may have {files} open files");
@@ -80,8 +79,8 @@ mod tests {
         for (files, of_port) in [
             (None, default.max_connections),
             (Some(100_000), default.max_connections),
-            (Some(20_000), 8_976),
-            (Some(1_024), 384),
+            (Some(20_000), 9_968),
+            (Some(1_024), 480),
             (Some(100), 25),
             (Some(0), 1),
         ] {
