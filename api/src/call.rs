@@ -39,6 +39,10 @@ async fn one(link: &dyn Link, caller: &Caller, call: Call, longest: Duration) ->
             let reply = link.wheel(caller, &fun, args, kwargs);
             let reply = tokio::time::timeout(timeout.unwrap_or(longest), reply).await;
             let mut reply = reply.map_err(|_| LinkError::Late)??;
+            // The event has the arguments; Salt's answer has not.
+            if let Some(data) = reply.get_mut("data") {
+                data.remove("fun_args");
+            }
             if !wait {
                 let jid = reply.traverse("data:jid", ":").cloned().unwrap_or(Value::Nil);
                 reply.remove("data");

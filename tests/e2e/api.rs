@@ -144,8 +144,8 @@ fn normal(key: &str, value: &Value) -> Value {
     match value {
         _ if key == "local" => json!("KEYS"),
         Value::Object(entries) => {
-            // Brine's wheel tells its arguments too, and its jobs what they used.
-            let entries = entries.iter().filter(|(key, _)| !["fun_args", "usage"].contains(&key.as_str()));
+            // Brine's jobs tell what they used.
+            let entries = entries.iter().filter(|(key, _)| *key != "usage");
             Value::Object(entries.map(|(key, value)| (key.clone(), normal(key, value))).collect())
         }
         Value::Array(items) => items.iter().map(|item| normal("", item)).collect(),

@@ -49,6 +49,13 @@ fn a_runner_does_not_see_what_it_does_not_take() {
     assert_eq!(call(json!({"tgt": "none*", "bogus": 1})), json!([]));
     let many = call(json!({"arg": [1, 2, 3, 4, 5]}));
     assert!(many.as_str().is_some_and(|text| text.contains("takes from 0 to 4 positional arguments")), "{many}");
+    // The wheel knows one word by itself.
+    let wheel = |more: Value| {
+        let chunk = with(&json!({"client": "wheel", "fun": "key.list_all"}), &more);
+        api.post("/", &[("X-Auth-Token", &token)], &chunk).json()["return"][0]["data"].clone()
+    };
+    assert_eq!(wheel(json!({"match": "*"}))["return"]["minions"], json!(["m1"]));
+    assert_eq!(wheel(json!({"bogus": 1}))["success"], json!(false));
     // On the command line it is an error, as in Salt.
     let output = api.master.command("salt-run", &["manage.up", "bogus=1"]);
     assert!(format!("{output:?}").contains("unexpected keyword argument 'bogus'"), "{output:?}");

@@ -201,12 +201,14 @@ impl Runners {
         let fun = load.get_text("fun").ok_or_else(invalid)?.to_owned();
         let mut call = Call::from_load(load);
         // Python's salt-api leaves out of a runner's chunk what the function does not take, before it asks the master. Ours knows no
-        // functions, and asks for it.
-        if form == "runner"
-            && load.get_bool("ignore_invalid") == Some(true)
-            && let Ok(function) = find(RUNNERS, &fun)
-        {
-            call.retain_kwargs(|name| function.signature.takes_keyword(name));
+        // functions, and asks for it. `match` is a word that Salt's wheel knows by itself: clients send it to each function.
+        let (functions, ignores_all) = match form {
+            "wheel" => (wheel::FUNCTIONS, false),
+            _ => (RUNNERS, load.get_bool("ignore_invalid") == Some(true)),
+        };
+        if let Ok(function) = find(functions, &fun) {
+            let is_ignored = |name: &str| ignores_all || form == "wheel" && name == "match";
+            call.retain_kwargs(|name| !is_ignored(name) || function.signature.takes_keyword(name));
         }
         self.admit_call(form, tag, (&fun, call), caller, None)
     }
