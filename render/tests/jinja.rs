@@ -184,3 +184,29 @@ fn functions_are_a_dict_of_their_names() {
         assert_eq!(first_line(&said), expect, "{template}");
     }
 }
+
+/// Recorded from Salt 3008.5.
+#[test]
+fn arguments_that_are_no_use_are_errors() {
+    for (template, expect) in [
+        ("{{ 'abcdef'|truncate(2) }}", "expected length >= 3, got 2"),
+        ("{{ 'abcdef'|truncate('x') }}", "'>=' not supported between instances of 'str' and 'int'"),
+        ("{{ 'abc'|truncate(5, leeway=-1) }}", "expected leeway >= 0, got -1"),
+        ("{{ 5|truncate(3) }}", "object of type 'int' has no len()"),
+        ("{{ ' a '|trim(5) }}", "strip arg must be None or str"),
+        ("{{ 'a'|avg }}", "could not convert string to float: 'a'"),
+        ("{{ [1].append(1, 2) }}", "list.append() takes exactly one argument (2 given)"),
+        ("{{ {'a': 1}.update(1, 2) }}", "update expected at most 1 argument, got 2"),
+    ] {
+        let said = render(template, vec![]).unwrap_err().to_string();
+        assert_eq!(first_line(&said), format!("Jinja error: {expect}"), "{template}");
+    }
+    for (template, expect) in [
+        ("{{ 'abcdef ghi'|truncate(5, True, '..', 0) }}", "abc.."),
+        ("{{ 'one two three four'|truncate(12) }}", "one two..."),
+        ("{{ 'abcdefgh'|truncate(3) }}", "abcdefgh"),
+        ("{{ '5'|avg }} {{ [1, 2]|avg }}", "5.0 1.5"),
+    ] {
+        assert_eq!(render(template, vec![]).unwrap(), expect, "{template}");
+    }
+}

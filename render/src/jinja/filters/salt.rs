@@ -80,6 +80,20 @@ pub(super) fn apply(interp: &mut Interp, name: &str, value: &Value, passed: &Pas
             Ok(is.into())
         }
         "union" | "intersect" | "difference" | "symmetric_difference" => sets(interp, name, value, passed),
+        // As Salt, what can be a key is made a number, without a look at what is in it.
+        "avg" if !matches!(value, Value::List(_) | Value::Set(_) | Value::Dict(_) | Value::Object(_)) => {
+            let number = match value {
+                Value::Str(text) => text.trim().parse().map_err(|_| {
+                    JinjaError::python(format!("could not convert string to float: {}", value.short_repr()))
+                })?,
+                Value::Float(n) => *n,
+                _ => ops::integer(value).map(|n| n as f64).ok_or_else(|| {
+                    let kind = value.type_name();
+                    JinjaError::python(format!("float() argument must be a string or a real number, not '{kind}'"))
+                })?,
+            };
+            Ok(number.into())
+        }
         "avg" => {
             let items = ops::iterate(interp, value)?;
             let mut total = Value::Int(0);

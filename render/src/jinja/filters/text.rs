@@ -33,6 +33,38 @@ pub(super) const NAMES: [&str; 24] = [
     "forceescape",
 ];
 
+/// As Jinja's `do_truncate`, which first looks at its arguments.
+fn truncate(interp: &mut Interp, value: &Value, passed: &Passed) -> Res<String> {
+    let end = passed.get(2, "end").unwrap_or_else(|| Value::str("..."));
+    let end = interp.text(&end)?;
+    let of_end = end.chars().count();
+    let number = |at, name, default: usize, least: usize| {
+        let value = passed.get(at, name).filter(|value| name == "length" || !matches!(value, Value::None));
+        let Some(value) = value else { return Ok(default) };
+        let Some(n) = ops::integer(&value) else {
+            let kind = value.type_name();
+            return Err(JinjaError::python(format!("'>=' not supported between instances of '{kind}' and 'int'")));
+        };
+        match usize::try_from(n).ok().filter(|n| *n >= least) {
+            Some(n) => Ok(n),
+            None => Err(JinjaError::python(format!("expected {name} >= {least}, got {n}"))),
+        }
+    };
+    let length = number(0, "length", 255, of_end)?;
+    let leeway = number(3, "leeway", 5, 0)?;
+    check(value)?;
+    let Value::Str(text) = value else {
+        return Err(JinjaError::python(format!("object of type '{}' has no len()", value.type_name())));
+    };
+    if text.chars().count() <= length.saturating_add(leeway) {
+        return Ok(text.to_string());
+    }
+    let cut: String = text.chars().take(length - of_end).collect();
+    let whole = passed.get(1, "killwords").is_some_and(|value| value.truthy());
+    let cut = if whole { &cut[..] } else { cut.rsplit_once(' ').map_or(&cut[..], |(before, _)| before) };
+    Ok(format!("{cut}{end}"))
+}
+
 pub(super) fn apply(interp: &mut Interp, name: &str, value: &Value, passed: &Passed) -> Res<Value> {
     match name {
         "default" | "d" => {
@@ -102,7 +134,8 @@ pub(super) fn apply(interp: &mut Interp, name: &str, value: &Value, passed: &Pas
         "capitalize" => methods::text::capitalize(&text),
         "trim" => match passed.get(0, "chars") {
             Some(Value::Str(chars)) => text.trim_matches(|c| chars.contains(c)).to_owned(),
-            _ => text.trim().to_owned(),
+            None | Some(Value::None) => text.trim().to_owned(),
+            _ => return Err(JinjaError::python("strip arg must be None or str")),
         },
         "string" => return Ok(Value::Str(text)),
         "replace" => {
@@ -124,19 +157,7 @@ pub(super) fn apply(interp: &mut Interp, name: &str, value: &Value, passed: &Pas
             let passed = Passed { positional: vec![width], keyword: Vec::new() };
             return methods::call(interp, &Value::Str(text), "center", passed);
         }
-        "truncate" => {
-            let length = usize::try_from(number(0, "length").unwrap_or(255)).unwrap_or(0);
-            let whole = passed.get(1, "killwords").is_some_and(|v| v.truthy());
-            let end = passed.get(2, "end").unwrap_or_else(|| Value::str("..."));
-            let leeway = usize::try_from(number(3, "leeway").unwrap_or(5)).unwrap_or(0);
-            let end = interp.text(&end)?;
-            if text.chars().count() <= length + leeway {
-                return Ok(Value::Str(text));
-            }
-            let cut: String = text.chars().take(length.saturating_sub(end.chars().count())).collect();
-            let cut = if whole { &cut[..] } else { cut.rsplit_once(' ').map_or(&cut[..], |(before, _)| before) };
-            format!("{cut}{end}")
-        }
+        "truncate" => return truncate(interp, value, passed).map(Value::from),
         "wordcount" => {
             let words = text.split(|c: char| c != '_' && !c.is_alphanumeric()).filter(|w| !w.is_empty()).count();
             return Ok(Value::from(words as u64));

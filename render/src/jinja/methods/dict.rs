@@ -36,6 +36,10 @@ pub(super) fn call(interp: &mut Interp, dict: &Dict, name: &'static str, passed:
             Ok(Iter::of(IterKind::View(kind), items))
         }
         "update" => {
+            if passed.positional.len() > 1 {
+                let count = passed.positional.len();
+                return Err(JinjaError::python(format!("update expected at most 1 argument, got {count}")));
+            }
             if let Some(other) = passed.positional.first() {
                 update(interp, dict, other)?;
             }

@@ -24,12 +24,12 @@ pub(super) const SET_NAMES: [&str; 12] = [
     "clear",
 ];
 
+/// The one argument of a method.
 fn need(passed: &Passed, name: &str) -> Res<Value> {
-    passed
-        .positional
-        .first()
-        .cloned()
-        .ok_or_else(|| JinjaError::python(format!("list.{name}() takes exactly one argument (0 given)")))
+    match &passed.positional[..] {
+        [one] => Ok(one.clone()),
+        other => Err(JinjaError::python(format!("list.{name}() takes exactly one argument ({} given)", other.len()))),
+    }
 }
 
 pub(super) fn call(interp: &mut Interp, list: &List, name: &'static str, passed: &Passed) -> Res<Value> {
@@ -56,7 +56,7 @@ pub(super) fn call(interp: &mut Interp, list: &List, name: &'static str, passed:
         "insert" => {
             let item = passed.need(1, "object", "insert")?;
             let count = list.borrow().len() as i128;
-            let at = ops::integer(&need(passed, name)?).unwrap_or_default();
+            let at = passed.positional.first().and_then(ops::integer).unwrap_or_default();
             let at = (if at < 0 { at + count } else { at }).clamp(0, count) as usize;
             interp.charge(32 + list.borrow().len() / 8)?;
             list.borrow_mut().insert(at, item);
@@ -78,8 +78,10 @@ pub(super) fn call(interp: &mut Interp, list: &List, name: &'static str, passed:
             }
         }
         "index" => {
-            let item = need(passed, name)?;
-            return match find(interp, &item)? {
+            let Some(item) = passed.positional.first() else {
+                return Err(JinjaError::python("index expected at least 1 argument, got 0"));
+            };
+            return match find(interp, item)? {
                 Some(at) => Ok(Value::from(at as u64)),
                 None => Err(JinjaError::python(format!("{} is not in list", item.short_repr()))),
             };
