@@ -31,7 +31,10 @@ fn a_host_without_a_master_applies_its_own_states() {
         &[
             ("salt/top.sls", "base:\n  'web*': [web]\n"),
             ("salt/web/init.sls", &sls),
-            ("salt/web/motd", "{{ pillar.greeting }} from {{ grains.id }}\n"),
+            // As in Salt, one of the grains is a tuple.
+            ("salt/web/motd", "{{ pillar.greeting }} from {{ grains.id }} {{ (grains.osrelease_info|string)[0] }}\n"),
+            ("salt/faulty.sls", &sls.replace("web/motd", "web/faulty")),
+            ("salt/web/faulty", "one\n{{ nothing.at.all }}\nthree\n"),
             ("dev/only_dev", "x"),
             ("pillar/top.sls", "base:\n  'web*': [site]\n  'db*': [secret]\n"),
             ("pillar/site.sls", "greeting: {{ 'hello' if salt['grains.get']('id') == 'web1' else 'who' }}\n"),
@@ -52,9 +55,12 @@ fn a_host_without_a_master_applies_its_own_states() {
     assert!(!file.exists());
     let states = local(&["state.highstate"]);
     assert!(states.as_object().is_some_and(|states| states.values().all(|state| state["result"] == true)), "{states}");
-    assert_eq!(std::fs::read_to_string(&file).expect("applied"), "hello from web1\n");
+    assert_eq!(std::fs::read_to_string(&file).expect("applied"), "hello from web1 (\n");
     local(&["state.apply", "web", "pillar={greeting: bye}"]);
-    assert_eq!(std::fs::read_to_string(&file).expect("applied"), "bye from web1\n");
+    assert_eq!(std::fs::read_to_string(&file).expect("applied"), "bye from web1 (\n");
+    // The error of a template has the lines around the place.
+    let faulty = call(&["state.apply", "faulty"]).json()["local"].to_string();
+    assert!(faulty.contains(r"one\n{{ nothing.at.all }}    <===") && !faulty.contains(r"\\n"), "{faulty}");
     // No path leads out of the roots, by a link or by its name.
     for path in ["salt://link", "salt://../outside", "salt://web/../../outside"] {
         let output = call(&["cp.get_file_str", path]);

@@ -364,6 +364,7 @@ fn states_are_shown_and_refused() {
     }
     for (sls, there) in [("web", true), ("none", false), ("broken", false)] {
         assert_eq!(get(&["state.sls_exists", sls]), json!(there), "{sls}");
+        master.salt(&["web1", "state.sls_exists", sls]).exits(i32::from(!there));
     }
     assert_eq!(get(&["state.id_exists", "changed,fails", "web"]), json!(true));
     assert_eq!(get(&["state.id_exists", "nobody", "web"]), json!(false));
