@@ -429,7 +429,7 @@ const STANDARD: &[(&str, &[&str], usize)] = &[
             "wasi:clocks/monotonic-clock",
         ],
         // With the renderers: Jinja, YAML, and regular expressions with Unicode's tables.
-        3_000_000,
+        3_200_000,
     ),
     ("status", &["brine:host/kernel", "brine:host/log", "wasi:clocks/wall-clock"], 150_000),
     ("swapusage", &["brine:host/kernel", "brine:host/log"], 100_000),
