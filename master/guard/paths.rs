@@ -1,17 +1,22 @@
 //! The hot paths: what happens once for each job, or once for each minion of a job.
 
 use std::hint::black_box;
+use std::sync::Arc;
 
 use brine_master::jobs::{JobStore, NewReturn};
+use brine_protocol::auth::{Credentials, resume_request, resumed};
 use brine_protocol::crypticle::{AesKey, Crypticle, SerialGuard};
+use brine_protocol::envelope::{AesEnvelope, Envelope};
 use brine_protocol::event::{Event, FrameDecoder, Framing, frame};
 use brine_protocol::ids::{Jid, MinionId};
-use brine_protocol::keys::{PrivateKey, SignAlg};
+use brine_protocol::keys::{EncAlg, PrivateKey, SignAlg};
 use brine_protocol::msgpack::{self, Limits};
 use brine_protocol::publication;
+use brine_protocol::request::{SealedRequest, Session, seal_content_reply, seal_reply};
 use brine_protocol::sealed::{Body, Epoch, SealKeys, SealOffer, Sealed, SigningKey};
 use brine_protocol::target::{Facts, Target, TargetType};
 use brine_protocol::value::{Value, map};
+use brine_receipts::{Call, Digest, Fingerprint, Module, Outcome, Receipt, Series, Time, Vouched};
 use brine_zmtp::frame::{Decoder, DecoderLimits, encode_message};
 use bytes::Bytes;
 
@@ -23,6 +28,10 @@ pub(crate) const PATHS: &[(&str, PathFn)] = &[
     ("publication_opened", publication_opened),
     ("publication_sealed_for_each", publication_sealed_for_each),
     ("publication_of_ones_own_opened", publication_of_ones_own_opened),
+    ("session_resumed", session_resumed),
+    ("content_sealed_and_opened", content_sealed_and_opened),
+    ("receipt_made", receipt_made),
+    ("receipt_verified", receipt_verified),
     ("return_opened", return_opened),
     ("target_matched", target_matched),
     ("zmtp_messages_decoded", zmtp_messages_decoded),
@@ -131,6 +140,112 @@ fn publication_of_ones_own_opened(rounds: u32) {
     for _ in 0..rounds {
         black_box(sealed.load(&keys).expect("it is the master's"));
     }
+}
+
+/// What a minion has after its sign-in, and its request.
+fn session_of(sealing: &Sealing, load: &Value) -> (Credentials, Session, SealedRequest, AesEnvelope) {
+    let key = Arc::new(key());
+    let credentials = Credentials {
+        publish_key: aes(),
+        session_key: aes(),
+        publish_port: 4505,
+        master: key.public().clone(),
+        master_is_new: false,
+        offer: Some(SealOffer::make(&sealing.signer, &*key).expect("the key signs")),
+        run: None,
+    };
+    let session = Session::new(&sealing.ids[0], key, &credentials, EncAlg::default(), SignAlg::default());
+    let session = session.expect("the key signs");
+    let request = session.seal_request(load.clone()).expect("it is sealed");
+    let Ok(Envelope::Aes(envelope)) = Envelope::decode(&request.payload, &Limits::ENVELOPE) else {
+        unreachable!("it was just made")
+    };
+    (credentials, session, request, envelope)
+}
+
+/// A minion gets the present keys under its session: the master's answer, and what the minion does with it.
+fn session_resumed(rounds: u32) {
+    let sealing = Sealing::new();
+    let (credentials, session, request, _) = session_of(&sealing, &resume_request());
+    let crypticle = Crypticle::new(&credentials.session_key);
+    let offer = credentials.offer.as_ref().expect("it was made with one");
+    for _ in 0..rounds {
+        let answer = resumed(&credentials.publish_key, &sealing.epoch, 4505, offer, None);
+        let reply = seal_reply(&crypticle, &answer, Some(&request.nonce));
+        let opened = session.open_reply(&reply, &request.nonce).expect("it is the master's");
+        black_box(credentials.resume(&opened).expect("the keys are the master's"));
+    }
+}
+
+/// A piece of 64 KiB of a file, from the master to the minion.
+fn content_sealed_and_opened(rounds: u32) {
+    let load = map([("cmd", Value::from("_serve_file")), ("path", Value::from("a")), ("loc", Value::from(0))]);
+    let (credentials, session, request, envelope) = session_of(&Sealing::new(), &load);
+    for _ in 0..rounds {
+        let answer = map([("data", Value::Binary(vec![7; 64 << 10])), ("dest", Value::from("a"))]);
+        let reply = seal_content_reply(&credentials.session_key, answer, &envelope).expect("the envelope has a MAC");
+        let opened = session.open_content(reply.into(), &request.nonce, &request.mac);
+        black_box(opened.expect("it is the master's"));
+    }
+}
+
+const MINION_KEY: Fingerprint = Fingerprint([7; 32]);
+
+/// Of a job with one function of a standard module.
+fn receipt() -> Receipt {
+    let of = |text: &str| Digest::of(text.as_bytes());
+    let module = Module {
+        name: "test".to_owned(),
+        sha256: of("module"),
+        version: Some("0.1.0".to_owned()),
+        signers: Vec::new(),
+        grants: of("grants"),
+    };
+    let call = Call { function: "test.ping".to_owned(), retcode: 0, module: Some(module), usage: None };
+    Receipt {
+        version: Receipt::VERSION,
+        number: 1_000,
+        previous: Some(of("previous")),
+        minion: "web1.example".to_owned(),
+        minion_key: MINION_KEY,
+        master: Some(Fingerprint([2; 32])),
+        series: Series::Spooled,
+        publication: Some(of("publication")),
+        jid: JID.to_owned(),
+        arguments: of("arguments"),
+        calls: vec![call],
+        policy: Some(of("policy")),
+        walls: ["user", "no_new_privs", "hidden", "seccomp", "landlock 6", "cgroup"].map(str::to_owned).to_vec(),
+        start: Time(1_763_646_460_245_008_000),
+        end: Time(1_763_646_460_249_000_001),
+        retcode: 0,
+        outcome: Outcome::Ran,
+        returned: of("returned"),
+    }
+}
+
+/// A minion signs one and encodes it for its file and for the return.
+fn receipt_made(rounds: u32) {
+    let key = receipts_key();
+    for _ in 0..rounds {
+        let receipt = key.sign(receipt());
+        black_box(receipt.to_compact());
+        black_box(Vouched { receipt, vouch: vec![7; 256] }.to_text());
+    }
+}
+
+/// The master reads one from a return and verifies it.
+fn receipt_verified(rounds: u32) {
+    let text = Vouched { receipt: receipts_key().sign(receipt()), vouch: vec![7; 256] }.to_text();
+    for _ in 0..rounds {
+        black_box(Vouched::from_text(&text, MINION_KEY).expect("it holds"));
+    }
+}
+
+/// Any seed is a key, and this one is of all runs.
+fn receipts_key() -> brine_receipts::SigningKey {
+    let pem = "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIAcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcH\n-----END PRIVATE KEY-----\n";
+    brine_receipts::SigningKey::from_pem(pem).expect("PKCS #8")
 }
 
 /// A return's decryption and decoding in the master.

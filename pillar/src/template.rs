@@ -151,10 +151,27 @@ impl Surroundings<'_> {
             .map(Value::Bool)
             .ok_or_else(|| self.refuse("file.file_exists sees paths below pillar_roots only".to_owned()))
     }
+
+    /// `pillar.file_exists`: a path below the folders of an environment, or of any.
+    fn pillar_file_exists(&self, positional: &[Value], keyword: &[(Rc<str>, Value)]) -> Result<Value, CallError> {
+        let given = |at: usize, name: &str| {
+            let named = keyword.iter().find(|(known, _)| &**known == name).map(|(_, value)| value);
+            positional.get(at).or(named)
+        };
+        let Some(path) = given(0, "path").and_then(Value::as_str) else {
+            return Err(self.refuse("pillar.file_exists needs a path".to_owned()));
+        };
+        let saltenv = given(1, "saltenv").filter(|saltenv| saltenv.truthy());
+        Ok(Value::Bool(match saltenv {
+            Some(saltenv) => saltenv.as_str().is_some_and(|env| self.files.exists(env, path)),
+            None => self.files.envs().into_iter().any(|env| self.files.exists(env, path)),
+        }))
+    }
 }
 
-/// The one function of pillars that looks at files.
+/// The functions of pillars that look at files.
 const FILE_EXISTS: &str = "file.file_exists";
+const PILLAR_FILE_EXISTS: &str = "pillar.file_exists";
 
 fn is_missing(name: &str) -> String {
     format!("{name} is not there for pillars: their templates can only compute and read pillar_roots")
@@ -167,11 +184,11 @@ impl Host for Surroundings<'_> {
     }
 
     fn has_function(&self, name: &str) -> bool {
-        name == FILE_EXISTS || functions::known(name)
+        matches!(name, FILE_EXISTS | PILLAR_FILE_EXISTS) || functions::known(name)
     }
 
     fn functions(&self) -> Vec<String> {
-        functions::names().chain([FILE_EXISTS.to_owned()]).collect()
+        functions::names().chain([FILE_EXISTS, PILLAR_FILE_EXISTS].map(str::to_owned)).collect()
     }
 
     fn why_missing(&self, name: &str) -> Option<String> {
@@ -180,8 +197,10 @@ impl Host for Surroundings<'_> {
 
     fn call(&self, name: &str, positional: Vec<Value>, keyword: Vec<(Rc<str>, Value)>) -> Result<Value, CallError> {
         self.files.check_time().map_err(|why| self.refuse(why.to_string()))?;
-        if name == FILE_EXISTS {
-            return self.file_exists(&positional, &keyword);
+        match name {
+            FILE_EXISTS => return self.file_exists(&positional, &keyword),
+            PILLAR_FILE_EXISTS => return self.pillar_file_exists(&positional, &keyword),
+            _ => {}
         }
         let answer = functions::call(self.functions, name, positional, keyword);
         answer.unwrap_or_else(|| Err(self.refuse(is_missing(name))))

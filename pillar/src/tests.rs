@@ -409,6 +409,18 @@ fn file_exists_sees_the_roots_only() {
     );
     tree.write("base/a.sls", text.as_bytes());
     assert_eq!(tree.answer().0, "{'a': True, 'b': False, 'c': False}");
+    let asks = |arguments: &str| format!("{{{{ salt['pillar.file_exists']({arguments}) }}}}");
+    for (arguments, answer) in [
+        ("'a.sls'", "True"),
+        ("'gone.sls'", "False"),
+        ("'../secret'", "False"),
+        ("'/etc/passwd'", "False"),
+        ("'a.sls', 'base'", "True"),
+        ("path='a.sls', saltenv='dev'", "False"),
+    ] {
+        tree.write("base/a.sls", format!("a: {}\n", asks(arguments)).as_bytes());
+        assert_eq!(tree.answer().0, format!("{{'a': {answer}}}"), "{arguments}");
+    }
     tree.write("base/a.sls", b"a: {{ salt['file.file_exists']('/etc/passwd') }}\n");
     assert!(tree.answer().2[0].contains("below pillar_roots only"), "{:?}", tree.answer().2);
 }

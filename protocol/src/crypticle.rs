@@ -2,9 +2,9 @@
 
 use aes::Aes192;
 use aes::cipher::{BlockModeDecrypt as _, BlockModeEncrypt as _, KeyIvInit as _, block_padding::Pkcs7};
+use aws_lc_rs::digest;
+use aws_lc_rs::hmac::{self, HMAC_SHA256};
 use base64::Engine as _;
-use hmac::{Hmac, KeyInit as _, Mac as _};
-use sha2::Sha256;
 use zeroize::Zeroizing;
 
 use crate::msgpack::{self, DecodeError, Limits};
@@ -86,8 +86,7 @@ impl AesKey {
 
     /// The lowercase hex SHA-256 of the key's text, which the master signs in its auth reply (§3.3).
     pub(crate) fn digest(&self) -> String {
-        use sha2::Digest as _;
-        hex::encode(Sha256::digest(self.text.expose().as_bytes()))
+        hex::encode(digest::digest(&digest::SHA256, self.text.expose().as_bytes()))
     }
 
     fn raw(&self) -> Result<Zeroizing<[u8; KEY_LEN]>, CryptError> {
@@ -109,7 +108,8 @@ impl AesKey {
 #[derive(Clone)]
 pub struct Crypticle {
     aes: Secret<[u8; AES_LEN]>,
-    mac: Secret<[u8; MAC_LEN]>,
+    /// It overwrites itself when it is dropped.
+    mac: hmac::Key,
 }
 
 impl std::fmt::Debug for Crypticle {
@@ -122,10 +122,9 @@ impl Crypticle {
     /// Seals and opens with this key.
     pub fn new(key: &AesKey) -> Self {
         let raw = key.raw().expect("an AesKey is checked when it is made");
-        let (mut aes, mut mac) = ([0; AES_LEN], [0; MAC_LEN]);
+        let mut aes = [0; AES_LEN];
         aes.copy_from_slice(&raw[..AES_LEN]);
-        mac.copy_from_slice(&raw[AES_LEN..]);
-        Self { aes: Secret::new(aes), mac: Secret::new(mac) }
+        Self { aes: Secret::new(aes), mac: hmac::Key::new(HMAC_SHA256, &raw[AES_LEN..]) }
     }
 
     /// Encrypts the plaintext into IV, ciphertext and MAC.
@@ -143,22 +142,16 @@ impl Crypticle {
         cbc::Encryptor::<Aes192>::new(self.aes.expose().into(), (&iv).into())
             .encrypt_padded::<Pkcs7>(&mut out[IV_LEN..], len)
             .expect("the buffer was grown to whole blocks");
-        let mac = self.mac_of(&out);
-        out.extend_from_slice(&mac.finalize().into_bytes());
+        let mac = hmac::sign(&self.mac, &out);
+        out.extend_from_slice(mac.as_ref());
         out
-    }
-
-    fn mac_of(&self, bytes: &[u8]) -> Hmac<Sha256> {
-        let mut mac = Hmac::<Sha256>::new_from_slice(self.mac.expose()).expect("HMAC takes keys of every length");
-        mac.update(bytes);
-        mac
     }
 
     /// Whether the payload was made with this key. Only the MAC is checked.
     pub fn made(&self, blob: &[u8]) -> bool {
         let Some(at) = blob.len().checked_sub(MAC_LEN) else { return false };
         let (sealed, tag) = blob.split_at(at);
-        self.mac_of(sealed).verify_slice(tag).is_ok()
+        hmac::verify(&self.mac, sealed, tag).is_ok()
     }
 
     /// Decrypts a payload after checking its MAC.
@@ -168,7 +161,7 @@ impl Crypticle {
     pub fn decrypt(&self, blob: &[u8]) -> Result<Vec<u8>, CryptError> {
         let at = blob.len().checked_sub(MAC_LEN).ok_or(CryptError::BadMac)?;
         let (sealed, tag) = blob.split_at(at);
-        self.mac_of(sealed).verify_slice(tag).map_err(|_| CryptError::BadMac)?;
+        hmac::verify(&self.mac, sealed, tag).map_err(|_| CryptError::BadMac)?;
         let (iv, ciphertext) = sealed.split_at_checked(IV_LEN).ok_or(CryptError::Malformed("no IV"))?;
         let iv: &[u8; IV_LEN] = iv.try_into().map_err(|_| CryptError::Malformed("no IV"))?;
         let mut plaintext = ciphertext.to_vec();
@@ -182,7 +175,8 @@ impl Crypticle {
 
     /// Packs (network flavour) and encrypts a value. A reply carries the nonce of its request.
     pub fn seal(&self, value: &Value, nonce: Option<&str>) -> Vec<u8> {
-        self.seal_with(rand::random(), 256, |out| write_plaintext(value, nonce, out))
+        let room = MARKER.len() + NONCE_LEN + msgpack::room(value);
+        self.seal_with(rand::random(), room, |out| write_plaintext(value, nonce, out))
     }
 
     /// Decrypts and unpacks a value. With a nonce, the payload must begin with the nonce.
@@ -292,10 +286,9 @@ mod tests {
         blob.extend_from_slice(&[0; 32]);
         assert_eq!(c.decrypt(&blob), Err(CryptError::BadMac));
         let mut blob = sealed.clone();
-        blob.extend_from_slice(&c.mac_of(&sealed).finalize().into_bytes());
+        blob.extend_from_slice(hmac::sign(&c.mac, &sealed).as_ref());
         assert_eq!(c.decrypt(&blob), Err(CryptError::Malformed("wrong padding")));
-        let blob = c.mac_of(b"").finalize().into_bytes();
-        assert_eq!(c.decrypt(&blob), Err(CryptError::Malformed("no IV")));
+        assert_eq!(c.decrypt(hmac::sign(&c.mac, b"").as_ref()), Err(CryptError::Malformed("no IV")));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A minion's side of publications, whichever form they have: for all minions (§5.1), or sealed for one (§5.5).
 
+use aws_lc_rs::digest::{Context, SHA256};
 use bytes::Bytes;
-use sha2::{Digest as _, Sha256};
 
 use crate::auth::Credentials;
 use crate::crypticle::{AesKey, Crypticle, SerialGuard};
@@ -47,14 +47,13 @@ impl Received {
 
     /// Half of a SHA-256 over what the master made of it. Only the master itself could make two with the same one.
     pub fn digest(&self) -> [u8; 16] {
-        let mut hash = Sha256::new();
+        let mut hash = Context::new(&SHA256);
         match self {
             Self::Shared(shared) => hash.update(shared.blob()),
             Self::Sealed(sealed) => sealed.parts().iter().for_each(|part| hash.update(part)),
         }
-        let hash: [u8; 32] = hash.finalize().into();
         let mut half = [0; 16];
-        half.copy_from_slice(&hash[..16]);
+        half.copy_from_slice(&hash.finish().as_ref()[..16]);
         half
     }
 }

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
+use aws_lc_rs::digest;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use sha2::{Digest as _, Sha256};
 
 use crate::ReceiptError;
 
@@ -24,7 +24,8 @@ pub struct Time(pub i64);
 impl Digest {
     /// The hash of these bytes.
     pub fn of(bytes: &[u8]) -> Self {
-        Self(Sha256::digest(bytes).into())
+        let digest = digest::digest(&digest::SHA256, bytes);
+        Self(digest.as_ref().try_into().expect("SHA-256 has 32 bytes"))
     }
 }
 

@@ -383,18 +383,29 @@ fn a_record_is_read_whole_or_not_at_all() {
     }
     let record = Record::Receipt { compact, asked: Some(asked) };
     let bytes = record.to_bytes();
-    assert_eq!(Record::read(&[&bytes[..], b"more"].concat()), Ok(Some((record, bytes.len()))));
+    assert_eq!(Record::read(&[&bytes[..], b"more"].concat()), Ok(Some((record.clone(), bytes.len()))));
     for length in 0..bytes.len() {
         assert_eq!(Record::read(&bytes[..length]), Ok(None), "{length}");
     }
-    let mut bent = bytes;
-    bent[20] ^= 1;
+    for at in 0..bytes.len() {
+        let mut bent = bytes.clone();
+        bent[at] ^= 1;
+        assert_eq!(Record::read(&bent), Ok(None), "{at}");
+    }
+    // As Brine wrote it before: without the mark, by SHA-256.
+    let content = &bytes[8..];
+    let length = u32::try_from(content.len()).unwrap().to_be_bytes();
+    let before = [&length[..], &Digest::of(content).0[..4], content].concat();
+    assert_eq!(Record::read(&before), Ok(Some((record, before.len()))));
+    let bent = [&before[..20], &[before[20] ^ 1], &before[21..]].concat();
     assert_eq!(Record::read(&bent), Ok(None));
     assert_eq!(Record::read(&[0; 64]), Ok(None));
     // One that is too large is not decoded.
     let content = vec![0xc1; (1 << 20) + 1];
     let length = u32::try_from(content.len()).unwrap().to_be_bytes();
     assert_eq!(Record::read(&[&length[..], &Digest::of(&content).0[..4], &content].concat()), Ok(None));
+    let marked = [&[1], &length[1..], &crc32fast::hash(&content).to_be_bytes(), &content].concat();
+    assert_eq!(Record::read(&marked), Ok(None));
 }
 
 #[test]

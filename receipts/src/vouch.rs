@@ -48,7 +48,10 @@ impl Vouched {
     /// The text in a return's `receipt`.
     pub fn to_text(&self) -> String {
         let compact = self.receipt.packed(MinionKey::Known(self.receipt.receipt().minion_key));
-        STANDARD.encode(rmp_serde::to_vec(&Wire { receipt: &compact, vouch: &self.vouch }).unwrap_or_default())
+        let mut wire = Vec::with_capacity(compact.len() + self.vouch.len() + 16);
+        // Writing to memory does not fail.
+        let _ = rmp_serde::encode::write(&mut wire, &Wire { receipt: &compact, vouch: &self.vouch });
+        STANDARD.encode(wire)
     }
 
     /// Reads a return's `receipt`, of the minion whose RSA key has this fingerprint, and verifies the signature of the receipt. Who

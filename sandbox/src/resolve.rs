@@ -48,6 +48,7 @@ struct Resolved<'a> {
     chain: Arc<[String]>,
     plan: Option<Arc<Plan>>,
     record: Option<&'a Record>,
+    repeats: bool,
 }
 
 impl Resolved<'_> {
@@ -68,6 +69,7 @@ impl Resolved<'_> {
             chain: &self.chain,
             plan: &self.plan,
             record: self.record,
+            repeats: self.repeats,
         }
     }
 }
@@ -228,7 +230,21 @@ impl<'r> Resolver<'r> {
             }
             RecordWhen::Off => None,
         };
-        Ok(Resolved { entry, number, fun, job, granted, limits, concurrency, runs_states, chain, plan, record })
+        let repeats = kind == Kind::Beacon;
+        Ok(Resolved {
+            entry,
+            number,
+            fun,
+            job,
+            granted,
+            limits,
+            concurrency,
+            runs_states,
+            chain,
+            plan,
+            record,
+            repeats,
+        })
     }
 }
 

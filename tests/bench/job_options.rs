@@ -9,8 +9,10 @@ use crate::side::Side;
 use crate::table::Figure;
 use crate::usage;
 
-/// Turns of each minion.
-const TURNS: usize = 7;
+/// Turns of each minion: many short ones, because a machine's speed changes within seconds.
+const TURNS: usize = 31;
+/// Jobs of a turn.
+const JOBS: usize = 300;
 const IN_FLIGHT: usize = 100;
 
 /// A minion with its own master, and the client that publishes jobs there.
@@ -34,19 +36,18 @@ impl Measured {
     }
 }
 
-/// Measures with so many jobs in all of each minion's turns.
-pub(crate) fn measure(jobs: usize, figures: &mut Figures) {
+/// Measures a turn of each minion beside those of the others, and returns the medians of what is between them.
+pub(crate) fn measure(figures: &mut Figures) {
     let usual = Measured::start("");
     let without = Measured::start("receipts: False");
     let recording = Measured::start("sandbox: {modules: {test: {record: 'on'}}}");
     let all = [&usual, &without, &recording];
-    let jobs = jobs / TURNS;
     // Warm, as in the measurement of jobs.
     for one in all {
-        one.turn(jobs);
+        one.turn(JOBS);
     }
-    let turns: Vec<[f64; 3]> = (0..TURNS).map(|_| all.map(|one| one.turn(jobs))).collect();
-    let median = |of: fn(&[f64; 3]) -> f64| Figure { runs: jobs * TURNS, ..Figure::of(turns.iter().map(of).collect()) };
+    let turns: Vec<[f64; 3]> = (0..TURNS).map(|_| all.map(|one| one.turn(JOBS))).collect();
+    let median = |of: fn(&[f64; 3]) -> f64| Figure { runs: JOBS * TURNS, ..Figure::of(turns.iter().map(of).collect()) };
     figures.insert(Key::CpuNoReceipt, median(|[_, without, _]| without / 1000.0));
     figures.insert(Key::Receipt, median(|[usual, without, _]| usual - without));
     figures.insert(Key::Recording, median(|[usual, _, recording]| recording - usual));

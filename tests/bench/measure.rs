@@ -229,7 +229,7 @@ pub(crate) fn all(kind: Kind, runs: &Runs, parts: &[String]) -> Figures {
     part("reactor", &mut |figures| reactor::measure(kind, runs.reactions, runs.unmatched, figures));
     part("idle", &mut |figures| idle::measure(kind, runs.idle, figures));
     if kind == Kind::Brine {
-        part("receipts", &mut |figures| job_options::measure(runs.rate[2], figures));
+        part("receipts", &mut |figures| job_options::measure(figures));
     }
     figures
 }

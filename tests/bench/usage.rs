@@ -4,6 +4,8 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use brine_kit::process::{proc, size};
+use nix::time::{clock_getcpuclockid, clock_gettime};
+use nix::unistd::Pid;
 
 /// Returns a daemon and all its living descendants.
 pub(crate) fn tree(root: u32) -> Vec<u32> {
@@ -29,10 +31,17 @@ pub(crate) fn tree(root: u32) -> Vec<u32> {
 /// Clock ticks for each second (USER_HZ of proc_pid_stat(5)), the same on all of our machines.
 const TICKS: u64 = 100;
 
-/// Returns the CPU time of a daemon, its descendants, and the processes that they waited for.
+/// Returns the CPU time of a daemon, its descendants, and the processes that they waited for. That of living processes is
+/// exact: a tick would be the receipts of a hundred jobs.
 pub(crate) fn cpu(root: u32) -> Duration {
-    let ticks: u64 = tree(root).into_iter().filter_map(Stat::read).map(|stat| stat.ticks).sum();
-    Duration::from_millis(ticks * 1000 / TICKS)
+    let of = |stat: Stat| own_cpu(stat.pid) + Duration::from_millis(stat.waited_ticks * 1000 / TICKS);
+    tree(root).into_iter().filter_map(Stat::read).map(of).sum()
+}
+
+/// Returns the CPU time of one process, with the threads that it had.
+fn own_cpu(pid: u32) -> Duration {
+    let pid = Pid::from_raw(pid.cast_signed());
+    clock_getcpuclockid(pid).and_then(clock_gettime).map(Duration::from).unwrap_or_default()
 }
 
 /// Returns the proportional set size of a daemon and its descendants in MiB: shared memory counts once.
@@ -60,8 +69,8 @@ struct Stat {
     pid: u32,
     parent: u32,
     group: u32,
-    /// User and system time of the process and of the children that it waited for, in ticks.
-    ticks: u64,
+    /// User and system time of the children that it waited for, in ticks.
+    waited_ticks: u64,
 }
 
 impl Stat {
@@ -70,8 +79,8 @@ impl Stat {
         // The name before it may contain blanks and brackets.
         let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
         let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
-        let ticks = (11..15).filter_map(number).sum();
+        let waited_ticks = (13..15).filter_map(number).sum();
         let id = |at: usize| number(at).and_then(|n| u32::try_from(n).ok());
-        Some(Self { pid, parent: id(1)?, group: id(2)?, ticks })
+        Some(Self { pid, parent: id(1)?, group: id(2)?, waited_ticks })
     }
 }

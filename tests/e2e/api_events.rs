@@ -103,11 +103,12 @@ fn events_are_of_ones_own_jobs_and_of_what_one_may_start() {
     let api = Api::start_for(users, "", "");
     let tokens = ["ann", "bob", "cat", "root", "ops"].map(|user| api.log_in(user));
     let [ann, bob, cat, root, ops] = tokens.each_ref().map(|token| Stream::of(&api, token));
-    let private = start(&api, &tokens[0], "test.arg", "private-word");
-    let public = start(&api, &tokens[0], "test.ping", "");
+    // Before ann's jobs: whoever may call this runner sees the arguments of all that runs.
     let runs = [("X-Auth-Token", tokens[1].as_str())];
     let run = api.post("/", &runs, &json!({"client": "runner", "fun": "jobs.active"}));
     assert_eq!(run.status, 200, "{run:?}");
+    let private = start(&api, &tokens[0], "test.arg", "private-word");
+    let public = start(&api, &tokens[0], "test.ping", "");
     // A job of this host's root, whom nobody is by the name of a log-in.
     let of_root = api.master.start_job(&["m1", "test.echo", "roots-word"]);
     for jid in [&private, &public, &of_root] {

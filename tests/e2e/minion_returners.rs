@@ -111,6 +111,74 @@ fn returns_go_to_the_modules_that_jobs_and_the_owner_name() {
     wait_for("what was kept", || lines().lines().any(|line| line.contains("\"return\": \"kept\"")).then_some(()));
 }
 
+/// Calls of one returner run at the same time, and write the same file.
+#[test]
+fn returns_that_come_together_are_all_in_the_file() {
+    const JOBS: usize = 24;
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777)).expect("ours");
+    let file = folder.path().join("events");
+    let master = Master::start("");
+    let settings = format!(
+        "return: rawfile_json\nrawfile_json.filename: {}\nsandbox: {{modules: {{rawfile_json: {{filesystem: {{{}: rw}}}}}}}}\n",
+        file.display(),
+        folder.path().display()
+    );
+    let _minion = master.minion_kind(Kind::Brine, "web1", &settings);
+    // Longer than what wasi's streams take at once, with one byte of their own each.
+    let words: Vec<String> = (0..JOBS).map(|i| char::from(b'a' + i as u8).to_string().repeat(100_000)).collect();
+    for word in &words {
+        master.start_job(&["web1", "test.echo", word]);
+    }
+    let lines = wait_for("all returns", || {
+        let text = std::fs::read_to_string(&file).ok()?;
+        let lines: Vec<Value> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        words.iter().all(|word| lines.iter().any(|line| line["return"] == word.as_str())).then_some(lines)
+    });
+    assert_eq!(lines.len(), JOBS);
+}
+
+/// A file may be granted alone, and links may lead to one of another granted directory.
+#[test]
+fn a_file_is_appended_to_as_it_was_granted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = std::fs::canonicalize(folder.path()).expect("it is there");
+    let path = |name: &str| place.join(name).display().to_string();
+    for name in ["", "a", "b"] {
+        std::fs::create_dir_all(path(name)).expect("ours");
+        std::fs::set_permissions(path(name), std::fs::Permissions::from_mode(0o777)).expect("ours");
+    }
+    std::fs::write(path("alone"), "").expect("ours");
+    std::fs::set_permissions(path("alone"), std::fs::Permissions::from_mode(0o666)).expect("ours");
+    std::os::unix::fs::symlink(path("b/events"), path("a/absolute")).expect("ours");
+    std::os::unix::fs::symlink("../b/events", path("a/relative")).expect("ours");
+    std::fs::write(path("b/events"), "").expect("ours");
+    std::fs::set_permissions(path("b/events"), std::fs::Permissions::from_mode(0o666)).expect("ours");
+    let both = format!("{}: rw, {}: rw", path("a"), path("b"));
+    let cases = [
+        ("alone", format!("{}: rw", path("alone")), "alone"),
+        ("a/new", format!("{}: rw", path("a")), "a/new"),
+        ("a/absolute", both.clone(), "b/events"),
+        ("a/relative", both, "b/events"),
+    ];
+    for (named, granted, written) in cases {
+        let settings = format!(
+            "rawfile_json.filename: {}\nsandbox: {{modules: {{rawfile_json: {{filesystem: {{{granted}}}}}}}}}\n",
+            path(named)
+        );
+        let minion = Minion::prepare(Kind::Brine, "web1", 1, &settings);
+        let before = std::fs::read_to_string(path(written)).unwrap_or_default().lines().count();
+        for _ in 0..2 {
+            let called = minion.salt_call(&["--local", "--return=rawfile_json", "test.echo", named]).exits(0);
+            assert!(!called.stderr.contains("did not take"), "{named}: {}", called.stderr);
+        }
+        let text = std::fs::read_to_string(path(written)).expect("it was written");
+        let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        assert_eq!(lines.len(), before + 2, "{named}");
+        assert_eq!(lines.last().expect("a line")["return"], named);
+    }
+}
+
 #[test]
 fn a_minion_writes_returns_to_postgresql_by_itself() {
     let Some(server) = Server::start() else { return };

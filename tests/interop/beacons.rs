@@ -230,4 +230,28 @@ fn commands(master: &Master) {
         });
         assert_eq!(ours, salts, "{call:?}");
     }
+    states(master);
+}
+
+/// The states of `beacon`, in their order.
+fn states(master: &Master) {
+    let wanted = ["name=third", "beacon_module=memusage", "percent=10"];
+    let calls: [&[&str]; 8] = [
+        &[&["beacon.present"], &wanted[..], &["test=True"]].concat(),
+        &[&["beacon.present"], &wanted[..], &["save=True"]].concat(),
+        &[&["beacon.present"], &wanted[..]].concat(),
+        &["beacon.present", wanted[0], wanted[1], "percent=20"],
+        &["beacon.disabled", wanted[0]],
+        &["beacon.enabled", wanted[0]],
+        &["beacon.absent", wanted[0]],
+        &["beacon.absent", wanted[0], "test=True"],
+    ];
+    for call in calls {
+        let [ours, salts] = ["brine", "python"].map(|id| {
+            let answer = master.json(id, &[&["state.single"], call].concat());
+            let state = answer.as_object().and_then(|states| states.values().next()).expect("a state");
+            ["result", "comment", "changes"].map(|part| state[part].clone())
+        });
+        assert_eq!(ours, salts, "{call:?}");
+    }
 }

@@ -134,6 +134,18 @@ const CALLS: &[&[&str]] = &[
     &["grains.delkey", "never"],
     &["grains.delkey", "s4"],
     &["grains.item", "s2", "s3", "s4", "s6"],
+    &["defaults.merge", "{a: b, l: [1]}", "{d: e, l: [2]}", "merge_lists=True"],
+    &["defaults.merge", "None", "{d: e}", "in_place=False"],
+    &["defaults.deepcopy", "{a: [1, {b: null}]}"],
+    &["defaults.update", "{a: {x: 1}, b: null}", "{y: 2}"],
+    &["salt_version.get_release_number", "Oxygen"],
+    &["salt_version.get_release_number", "sulfur"],
+    &["salt_version.get_release_number", "nothing"],
+    &["salt_version.get_release_number", "5"],
+    &["salt_version.greater_than", "Sodium"],
+    &["salt_version.less_than", "Calcium"],
+    &["salt_version.less_than", "nothing"],
+    &["salt_version.equal", "Fluorine"],
     &["saltutil.running"],
     &["saltutil.is_running", "test.*"],
     &["saltutil.find_job", "20250101000000000000"],
@@ -326,6 +338,22 @@ const HOST_CALLS: &[&[&str]] = &[
     &["file.join", "/a", "/b", "c"],
     &["file.normpath", "/a//b/../c"],
     &["file.pardir"],
+    &["file.extract_hash", "TREE/sums", "md5", "/srv/a.txt"],
+    &["file.extract_hash", "TREE/sums", "sha1", "/srv/a.txt"],
+    &["file.extract_hash", "TREE/sums", "", "source=http://h/b.txt?x"],
+    &["file.extract_hash", "TREE/sums"],
+    &["defaults.get", "sub"],
+    &["defaults.get", "sub:list:1:k"],
+    &["defaults.get", "sub:list:nothing", "default=7"],
+    &["defaults.get", "sub:nothing"],
+    &["defaults.get", "nothing:a"],
+    &["defaults.get", "nothing"],
+    &["jinja.load_map", "sub/map.jinja", "map"],
+    &["jinja.load_map", "sub/map.jinja", "text"],
+    &["jinja.import_yaml", "sub/defaults.yaml"],
+    &["jinja.import_json", "sub/values.json"],
+    &["ps.kill_pid", "0"],
+    &["ps.pkill", "no-such-process"],
     &["saltutil.term_job", "20250101000000000000"],
     &["saltutil.term_all_jobs"],
     &["saltutil.signal_job", "20250101000000000000", "15"],
@@ -373,7 +401,7 @@ fn programs_disks_and_files_answer_as_salts() {
     let calls: Vec<&[&str]> = calls.iter().map(Vec::as_slice).collect();
     // Grants as in Salt without a sandbox: any program, and this folder.
     let grants = format!("sandbox:\n  modules:\n    cmd: {{process: any}}\n    file: {{filesystem: {{{path}: ro}}}}");
-    compare_same(&calls, &format!("{CONFIG}\n{grants}"));
+    compare_same(&calls, &format!("{CONFIG}\nfile_roots: {{base: [{path}]}}\n{grants}"));
 }
 
 /// Makes files of all kinds, which the executor's user may read too.
@@ -386,7 +414,11 @@ fn tree() -> tempfile::TempDir {
         ("crlf.txt", "x\r\ny\r\n"),
         ("context.txt", "1\n2x\n3\n4\n5\n6x\n7x\n8"),
         ("b.bin", "bin\0foo\n"),
+        ("sums", "d41d8cd98f00b204e9800998ecf8427e  a.txt\nDA39A3EE5E6B4B0D3255BFEF95601890AFD80709 *b.txt\n"),
         ("sub/c.log", "foo\n"),
+        ("sub/defaults.yaml", "list: [a, {k: v}]\nvoid:\n"),
+        ("sub/map.jinja", "{% set map = {'role': grains['role'], 'n': [1, none]} %}{% set text = 'a: b' %}"),
+        ("sub/values.json", "{\"a\": [true, null]}"),
         ("sub/deep/d.txt", "bar\n"),
     ] {
         std::fs::write(at(name), content).expect("our own folder");

@@ -8,10 +8,11 @@ use std::time::Duration;
 use brine_kit::wait::{Deadline as _, wait_for};
 use brine_protocol::event::{Event, Framing, frame};
 use brine_protocol::value::{Value, map};
+use brine_tests::compiled;
 use brine_tests::salt::{Kind, Master};
 
+use crate::COMPILE;
 use crate::build::{guest_rustc, salt_module};
-use crate::{COMPILE, copy_code};
 
 const LANGUAGES: [&str; 4] = ["rust", "python", "js", "c"];
 /// Where the compiled engines are kept between runs of the tests.
@@ -40,7 +41,8 @@ fn new_engines_greet_who_fires_events() {
     let conf = fs::read_to_string(master.path("conf/master")).unwrap();
     fs::write(master.path("conf/master"), conf + &config).unwrap();
     let (kept, compiled) = (crate::build::folder().join(KEPT), master.path("cache/engines/compiled"));
-    copy_code(&kept, &compiled);
+    fs::create_dir_all(&kept).unwrap();
+    compiled::copy(&kept, &compiled).unwrap();
     master.up();
     let list = || master.command("salt-run", &["engines.list", "--out=json"]).exits(0).json();
     COMPILING.wait_for("all engines", || {
@@ -56,7 +58,7 @@ fn new_engines_greet_who_fires_events() {
         let engine = wait_for("it to be done", || Some(list()[&name].clone()).filter(|it| it["handled"] == 1));
         assert!(engine["last_error"].is_null(), "{engine}");
     }
-    copy_code(&compiled, &kept);
+    compiled::copy(&compiled, &kept).unwrap();
 }
 
 #[test]

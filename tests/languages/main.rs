@@ -15,11 +15,10 @@ mod templates;
 mod trouble;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use brine_kit::files::set_mode;
-use brine_tests::compiled::COMPILED;
+use brine_tests::compiled::{self, COMPILED};
 use brine_tests::salt::{Kind, Master, Minion};
 
 /// The compiler of a development build is several times slower than the shipped one, and other tests run beside this
@@ -34,7 +33,8 @@ fn start(modules: &str) -> (Master, Minion) {
     let master = Master::start("");
     let config = format!("sandbox:\n  {COMPILE}\n  limits: {{wall: 15m}}\n  modules: {modules}");
     let mut minion = Minion::prepare(Kind::Brine, "web1", master.ret_port, &config);
-    copy_code(&code(), &minion.path(COMPILED));
+    fs::create_dir_all(code()).unwrap();
+    compiled::copy(&code(), &minion.path(COMPILED)).unwrap();
     master.accept(&mut minion);
     (master, minion)
 }
@@ -46,22 +46,12 @@ fn code() -> PathBuf {
 
 /// Keeps the compiled code for the next test.
 fn keep(minion: &Minion) {
-    copy_code(&minion.path(COMPILED), &code());
+    compiled::copy(&minion.path(COMPILED), &code()).unwrap();
     for entry in fs::read_dir(code()).unwrap().flatten() {
-        let modified = entry.metadata().and_then(|file| file.modified()).unwrap();
-        if modified.elapsed().is_ok_and(|age| age > UNUSED) {
-            fs::remove_file(entry.path()).unwrap();
+        // Another test may be removing it.
+        let modified = entry.metadata().and_then(|file| file.modified());
+        if modified.is_ok_and(|modified| modified.elapsed().is_ok_and(|age| age > UNUSED)) {
+            let _ = fs::remove_file(entry.path());
         }
-    }
-}
-
-/// Copies compiled code to a folder, beside what is there, with the modes that the minion requires.
-fn copy_code(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    set_mode(to, 0o700);
-    for entry in fs::read_dir(from).into_iter().flatten().flatten() {
-        let copy = to.join(entry.file_name());
-        fs::copy(entry.path(), &copy).unwrap();
-        set_mode(&copy, 0o600);
     }
 }

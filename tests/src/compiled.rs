@@ -58,13 +58,22 @@ fn compile(parent: &Path, kept: &Path) -> io::Result<()> {
     fs::rename(folder.path().join("all"), kept)
 }
 
-fn copy(from: &Path, to: &Path) -> io::Result<()> {
-    let files = fs::read_dir(from)?;
+/// Copies compiled code to a folder, beside what is there, with the modes that a minion requires. Others may read and write both folders
+/// meanwhile: nobody sees a file that is not whole, and what is gone by its turn is left out.
+///
+/// # Errors
+/// When a folder cannot be read or made, or a file not written.
+pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(to)?;
-    for file in files {
-        let file = file?;
-        if file.path().extension().is_some_and(|kind| kind == "json" || kind == "cwasm") {
-            fs::copy(file.path(), to.join(file.file_name()))?;
+    for file in fs::read_dir(from)? {
+        let (file, name) = file.map(|file| (file.path(), file.file_name()))?;
+        if file.extension().is_some_and(|kind| kind == "json" || kind == "cwasm" || kind == "verified") {
+            let mut copy = tempfile::NamedTempFile::new_in(to)?;
+            match File::open(&file).and_then(|mut file| io::copy(&mut file, &mut copy)) {
+                Ok(_) => drop(copy.persist(to.join(name))?),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
         }
     }
     Ok(())

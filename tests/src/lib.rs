@@ -2,7 +2,9 @@
 //!
 //! - [`salt`]: a Brine or a Python master and minion in a folder of their own
 //! - [`postgres`]: a PostgreSQL server
+//! - [`preloaded`]: Python's commands without the time of their start
 //! - [`events`]: waiting for events of the master's bus
+//! - [`keys`] and [`compiled`]: what every test would make anew at the cost of a second
 //! - [`namespace`]: mounts that only some programs of a test see
 //! - [`small_disk`]: a disk that a test can fill
 //!
@@ -10,8 +12,10 @@
 
 pub mod compiled;
 pub mod events;
+pub mod keys;
 pub mod namespace;
 pub mod postgres;
+pub mod preloaded;
 pub mod salt;
 pub mod small_disk;
 

@@ -12,6 +12,8 @@ use brine_kit::wait::wait_for;
 
 use crate::compiled;
 use crate::events::Events;
+use crate::keys;
+use crate::preloaded;
 
 /// The implementation whose programs run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,6 +52,13 @@ pub fn line() -> u32 {
         let output = run(&python(), &["-c", print]).exits(0);
         output.stdout.trim().parse().unwrap_or_else(|e| panic!("no release line ({e}): {output:?}"))
     })
+}
+
+/// Gives a new master or minion a key. One that runs as another user makes its own, because keys of others are refused.
+fn lay_out_key(root_dir: &std::path::Path, name: &str, config: &str) {
+    if !config.contains("user:") {
+        keys::lay_out(&root_dir.join("pki"), name);
+    }
 }
 
 /// A master and the commands on its host.
@@ -95,6 +104,7 @@ impl Master {
              pidfile: {dir}/master.pid\nfile_roots:\n  base: [{dir}/srv/salt]\n{config}\n"
         );
         std::fs::write(folder.path().join("conf/master"), text).expect("our own folder");
+        lay_out_key(folder.path(), "master", config);
         Self { folder, publish_port, ret_port, log_level: "debug", kind, daemon: None }
     }
 
@@ -159,7 +169,8 @@ impl Master {
         let conf = self.conf();
         let mut all = vec!["-c", &conf];
         all.extend(args);
-        run(&kind.program(name), &all)
+        let preloaded = if kind == Kind::Python { preloaded::command(&python(), name, &all) } else { None };
+        preloaded.unwrap_or_else(|| run(&kind.program(name), &all))
     }
 
     /// `salt …`
@@ -210,10 +221,14 @@ impl Master {
         let events = self.events();
         up(minion);
         let id = minion.id.as_str();
-        events.wait(&format!("{id} to wait for acceptance"), |tag, data| {
+        let asked = events.wait(&format!("{id} to wait for acceptance"), |tag, data| {
             tag == "salt/auth" && data["id"] == id && (data["act"] == "pend" || data["act"] == "accept")
         });
-        self.command("salt-key", &["-y", "-a", id]).exits(0);
+        // Python's master says that a key waits before it has written it, and its command finds none then.
+        wait_for(&format!("salt-key to accept {id}"), || {
+            let said = self.command("salt-key", &["-y", "-a", id]).exits(0).stdout;
+            (asked["act"] == "accept" || !said.contains("does not match")).then_some(())
+        });
         events.wait_tag(&format!("salt/minion/{id}/start"));
     }
 }
@@ -244,6 +259,7 @@ impl Minion {
              recon_default: 100\nrecon_max: 500\nmine_enabled: False\n{config}\n"
         );
         std::fs::write(folder.path().join("conf/minion"), text).expect("our own folder");
+        lay_out_key(folder.path(), "minion", config);
         if kind == Kind::Brine {
             compiled::lay_out(&folder.path().join(compiled::COMPILED));
         }

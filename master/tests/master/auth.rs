@@ -9,7 +9,7 @@ use super::harness::*;
 fn name(outcome: &AuthOutcome) -> &'static str {
     match outcome {
         AuthOutcome::Accepted(_) => "accepted",
-        AuthOutcome::Pending => "pending",
+        AuthOutcome::Pending { .. } => "pending",
         AuthOutcome::Rejected => "rejected",
         AuthOutcome::Full => "full",
     }

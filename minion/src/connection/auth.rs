@@ -27,6 +27,34 @@ pub(crate) enum Patience {
 /// An attempt to sign in that goes on by itself. It ends by itself too: its tries are counted.
 pub(super) type Attempt = JoinHandle<Result<Arc<SignedIn>, SignInError>>;
 
+/// The waits between attempts to sign in: `acceptance_wait_time`, which doubles up to `acceptance_wait_time_max` if that is set. Before them
+/// comes an eighth of it and then a half, where the master bears that: what accepts a new key itself does so at once, and an operator who
+/// has just started the minion looks for its key now.
+struct Waits {
+    whole: Duration,
+    max: Duration,
+    next: Duration,
+    early: std::slice::Iter<'static, u32>,
+}
+
+impl Waits {
+    fn new(whole: Duration, max: Duration) -> Self {
+        Self { whole, max, next: whole, early: [8, 2].iter() }
+    }
+
+    /// The time from now to the next attempt.
+    fn next(&mut self, soon: bool) -> Duration {
+        if soon && let Some(part) = self.early.next() {
+            return self.whole / *part;
+        }
+        let now = self.next;
+        if !self.max.is_zero() {
+            self.next = (now * 2).min(self.max.max(self.whole));
+        }
+        now
+    }
+}
+
 impl Channel {
     /// Begins the first attempt to sign in, whose result the next [`Channel::sign_in_until_accepted`] takes: the master works on it while
     /// the rest of this minion starts. Not where the sign-in tells grains, which are not there yet.
@@ -45,7 +73,7 @@ impl Channel {
     /// When the minion has to end: its key was rejected, or only a change on this host can help.
     pub(crate) async fn sign_in_until_accepted(&self, patience: Patience) -> Result<Arc<SignedIn>, SignInError> {
         let opts = &self.opts.auth;
-        let mut wait = opts.wait;
+        let mut waits = Waits::new(opts.wait, opts.wait_max);
         loop {
             let begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner).take();
             let attempt = match begun {
@@ -60,6 +88,7 @@ impl Channel {
                 Ok(live) => return Ok(live),
                 Err(error) => error,
             };
+            let wait = waits.next(matches!(error, SignInError::Pending { again_soon: true, .. }));
             match &error {
                 SignInError::Pending { .. } => warn!("{error}. Asking again in {wait:?}"),
                 SignInError::Rejected { .. } if !opts.rejected_retry => {
@@ -73,9 +102,6 @@ impl Channel {
             }
             // The wait is random, so that the fleet does not ask all at once.
             tokio::time::sleep(wait.mul_f64(rand::random_range(0.75..1.25))).await;
-            if !opts.wait_max.is_zero() {
-                wait = (wait * 2).min(opts.wait_max.max(opts.wait));
-            }
         }
     }
 
@@ -172,7 +198,9 @@ impl Channel {
             };
             return match attempt.verify_reply(&reply)? {
                 AuthOutcome::Accepted(credentials) => Ok(credentials),
-                AuthOutcome::Pending => Err(SignInError::Pending { master: host(), id: id() }),
+                AuthOutcome::Pending { again_soon } => {
+                    Err(SignInError::Pending { master: host(), id: id(), again_soon })
+                }
                 AuthOutcome::Rejected => Err(SignInError::Rejected { master: host(), id: id() }),
                 AuthOutcome::Full => Err(SignInError::Full { master: host() }),
             };
@@ -199,3 +227,29 @@ impl Channel {
 
 /// Pause between two tries, because a starting master may close each connection at once.
 const PAUSE_BETWEEN_TRIES: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_are_those_of_the_settings_after_two_short_ones_where_the_master_bears_them() {
+        let waits = |wait: u64, wait_max: u64, soon: [bool; 6]| {
+            let seconds = Duration::from_secs;
+            let mut waits = Waits::new(seconds(wait), seconds(wait_max));
+            soon.map(|soon| waits.next(soon).as_secs_f64())
+        };
+        assert_eq!(waits(8, 0, [false; 6]), [8.0; 6]);
+        assert_eq!(waits(8, 20, [false; 6]), [8.0, 16.0, 20.0, 20.0, 20.0, 20.0]);
+        assert_eq!(waits(8, 0, [true; 6]), [1.0, 4.0, 8.0, 8.0, 8.0, 8.0]);
+        assert_eq!(waits(8, 20, [true; 6]), [1.0, 4.0, 8.0, 16.0, 20.0, 20.0]);
+        assert_eq!(
+            waits(8, 2, [true; 6]),
+            [1.0, 4.0, 8.0, 8.0, 8.0, 8.0],
+            "a bound below the setting shortens nothing"
+        );
+        // It has not answered at first, and then another master took its place.
+        assert_eq!(waits(8, 0, [false, true, true, true, false, true]), [8.0, 1.0, 4.0, 8.0, 8.0, 8.0]);
+        assert_eq!(waits(0, 0, [true; 6]), [0.0; 6]);
+    }
+}

@@ -20,6 +20,8 @@ pub enum SignInError {
         master: String,
         /// This minion.
         id: String,
+        /// The master bears being asked again at once.
+        again_soon: bool,
     },
     /// An operator rejected the key, or another minion has this id.
     #[error(

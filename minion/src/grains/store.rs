@@ -25,16 +25,26 @@ pub struct GrainsStore {
 impl GrainsStore {
     /// Collects the grains for the first time, or takes those that an earlier run kept. Blocks on files.
     pub fn new(opts: Arc<MinionOpts>) -> Arc<Self> {
+        let store = Self::without_facts(opts);
+        store.begin();
+        store
+    }
+
+    /// Knows nothing before [`GrainsStore::begin`], but what an earlier run kept. Blocks on one file.
+    pub(crate) fn without_facts(opts: Arc<MinionOpts>) -> Arc<Self> {
         let cache = opts.collecting.cache.map(|expires| Cache::new(&opts.cachedir, expires));
         let kept = cache.as_ref().and_then(Cache::read).filter(|_| !is_skipped(&opts));
         let from_cache = kept.is_some();
         let layers = Layers::new(&opts);
         let now = RwLock::new(Arc::new(kept.unwrap_or_else(|| Value::Map(Vec::new()))));
-        let store = Self { opts, cache, layers: Mutex::new(layers), now, from_cache };
-        if !from_cache {
-            store.refresh();
+        Arc::new(Self { opts, cache, layers: Mutex::new(layers), now, from_cache })
+    }
+
+    /// Collects the grains for the first time, unless an earlier run kept them. Blocks on files, and some milliseconds on name servers.
+    pub(crate) fn begin(&self) {
+        if !self.from_cache {
+            self.refresh();
         }
-        Arc::new(store)
     }
 
     /// The grains as they were collected last.

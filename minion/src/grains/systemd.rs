@@ -50,10 +50,7 @@ fn version(name: &str) -> Option<String> {
 
 /// Finds the text that begins with `+PAM ` or `-PAM `.
 fn features(content: &[u8]) -> Option<String> {
-    let mut from = 0;
-    while let Some(found) = content[from..].windows(FIRST.len()).position(|window| window == FIRST) {
-        let at = from + found;
-        from = at + FIRST.len();
+    for at in memchr::memmem::find_iter(content, FIRST) {
         let Some(start) = at.checked_sub(1).filter(|start| matches!(content[*start], b'+' | b'-')) else { continue };
         let text: Vec<u8> = content[start..]
             .iter()

@@ -50,7 +50,8 @@ pub(super) fn draft(
 }
 
 fn cut(text: &str) -> String {
-    text.chars().take(NAME_MAX).collect()
+    let end = text.char_indices().nth(NAME_MAX).map_or(text.len(), |(at, _)| at);
+    text[..end].to_owned()
 }
 
 fn call(called: &Called) -> Call {

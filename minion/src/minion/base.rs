@@ -74,7 +74,10 @@ impl Base {
         let runs_dir = opts.cachedir.join("states");
         let remembered = Remembered::new(&opts.cachedir);
         let runs = Runs::open(&runs_dir, remembered).map_err(folder(runs_dir))?;
-        let grains = GrainsStore::new(Arc::clone(&opts));
+        let grains = GrainsStore::without_facts(Arc::clone(&opts));
+        // Beside the sign-in, which does not tell them.
+        let collecting = Arc::clone(&grains);
+        let collecting = tokio::task::spawn_blocking(move || collecting.begin());
         let channel = match with_master {
             false => None,
             true => {
@@ -88,6 +91,7 @@ impl Base {
                 Some(channel)
             }
         };
+        collecting.await.expect("collecting grains neither panics nor is cancelled");
         let masters = Masters::new(channel);
         let client = with_master.then(|| FileClient::of_masters(&masters, settings.compile.module));
         let modules = Modules::new(client, &opts.modules, &opts.modules_dir());

@@ -10,7 +10,7 @@ use crate::sealed::SealOffer;
 use crate::secret::Secret;
 use crate::value::{self, Value, ValueExt};
 
-use super::{MasterRun, OFFER, RUN, SEALS};
+use super::{AGAIN_SOON, MasterRun, OFFER, RUN, SEALS};
 
 /// Upper bound on the characters of a nonce. Salt's nonces have 32.
 const MAX_NONCE: usize = 128;
@@ -87,7 +87,7 @@ impl AuthRefusal {
         let ret = |why: &str| value::map([("enc", Value::from("clear")), ("load", value::map([("ret", why)]))]);
         let reply = match self {
             Self::InvalidId { nonce, sig_algo, version, .. } => {
-                return verdict(Value::Boolean(false), nonce, *sig_algo, *version, signer);
+                return verdict(value::map([("ret", false)]), nonce, *sig_algo, *version, signer);
             }
             Self::EncAlgo(_) => ret("bad enc algo"),
             Self::SigAlgo(_) => ret("bad sig algo"),
@@ -205,12 +205,17 @@ impl AuthRequest {
         PublicKey::from_pem(&self.pub_pem)
     }
 
-    /// The reply for a key that waits for an operator.
+    /// The reply for a key that waits for an operator. It says that this master bears being asked again at once, to a minion that may know
+    /// the field.
     ///
     /// # Errors
     /// When signing fails.
     pub fn pending(&self, signer: &dyn PrivateOps) -> Result<Vec<u8>, KeyError> {
-        self.verdict(Value::Boolean(true), signer)
+        let mut said = value::map([("ret", true)]);
+        if self.seals {
+            said.insert(AGAIN_SOON, true);
+        }
+        self.verdict(said, signer)
     }
 
     /// The reply for a key that is rejected or denied.
@@ -218,7 +223,7 @@ impl AuthRequest {
     /// # Errors
     /// When signing fails.
     pub fn rejected(&self, signer: &dyn PrivateOps) -> Result<Vec<u8>, KeyError> {
-        self.verdict(Value::Boolean(false), signer)
+        self.verdict(value::map([("ret", false)]), signer)
     }
 
     /// The reply when the master has reached `max_minions`.
@@ -226,11 +231,11 @@ impl AuthRequest {
     /// # Errors
     /// When signing fails.
     pub fn full(&self, signer: &dyn PrivateOps) -> Result<Vec<u8>, KeyError> {
-        self.verdict(Value::from("full"), signer)
+        self.verdict(value::map([("ret", "full")]), signer)
     }
 
-    fn verdict(&self, ret: Value, signer: &dyn PrivateOps) -> Result<Vec<u8>, KeyError> {
-        verdict(ret, &self.nonce, self.sig_algo, self.version, signer)
+    fn verdict(&self, said: Value, signer: &dyn PrivateOps) -> Result<Vec<u8>, KeyError> {
+        verdict(said, &self.nonce, self.sig_algo, self.version, signer)
     }
 
     /// The reply for an accepted key. Takes up to two private operations.
@@ -275,13 +280,19 @@ impl AuthRequest {
     }
 }
 
-/// `{ret, nonce}`, signed; unsigned in the first version of the protocol.
-fn verdict(ret: Value, nonce: &str, alg: SignAlg, version: u64, signer: &dyn PrivateOps) -> Result<Vec<u8>, KeyError> {
+/// What the master says, which has the field `ret`, with the nonce and signed; unsigned in the first version of the protocol.
+fn verdict(
+    mut said: Value,
+    nonce: &str,
+    alg: SignAlg,
+    version: u64,
+    signer: &dyn PrivateOps,
+) -> Result<Vec<u8>, KeyError> {
     if version < 2 {
-        let reply = value::map([("enc", Value::from("clear")), ("load", value::map([("ret", ret)]))]);
-        return Ok(msgpack::encode_network(&reply));
+        return Ok(msgpack::encode_network(&value::map([("enc", Value::from("clear")), ("load", said)])));
     }
-    signed(&value::map([("ret", ret), ("nonce", Value::from(nonce))]), alg, signer)
+    said.insert("nonce", nonce);
+    signed(&said, alg, signer)
 }
 
 /// The signed form of a reply (§3.3): the signature covers the packed bytes.

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 
-use super::{AuthRequest, MasterRun, OFFER};
+use super::{AGAIN_SOON, AuthRequest, MasterRun, OFFER};
 use crate::crypticle::{AesKey, CryptError};
 use crate::envelope::{self, Envelope, into_bytes};
 use crate::ids::MinionId;
@@ -148,7 +148,9 @@ impl AuthAttempt<'_> {
         }
         self.check_nonce(&inner)?;
         match inner.get("ret") {
-            Some(Value::Boolean(true)) => Ok(AuthOutcome::Pending),
+            Some(Value::Boolean(true)) => {
+                Ok(AuthOutcome::Pending { again_soon: inner.get(AGAIN_SOON) == Some(&Value::Boolean(true)) })
+            }
             Some(Value::Boolean(false)) => Ok(AuthOutcome::Rejected),
             Some(ret) if ret.text() == Some("full") => Ok(AuthOutcome::Full),
             _ => Err(AuthError::Malformed("it has neither keys nor a verdict")),
@@ -246,7 +248,10 @@ pub enum AuthOutcome {
     /// Accepted.
     Accepted(Box<Credentials>),
     /// The key waits for an operator.
-    Pending,
+    Pending {
+        /// The master bears being asked again at once.
+        again_soon: bool,
+    },
     /// The key was rejected or denied.
     Rejected,
     /// The master has reached `max_minions`.

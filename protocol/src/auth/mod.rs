@@ -11,6 +11,8 @@ mod resume;
 pub(crate) const SEALS: &str = "seals";
 /// The field of an accept reply with the key of sealed publications.
 const OFFER: &str = "sealed";
+/// The field of the reply for a key that waits, by which a master says that it bears being asked again at once (§3.4).
+const AGAIN_SOON: &str = "again_soon";
 /// The field with the master's run (§3.10) in its answers and in requests.
 pub(crate) const RUN: &str = "master_run";
 /// Bytes that a master makes at its start. A request under a session of an earlier run says them, so that nothing that was recorded before

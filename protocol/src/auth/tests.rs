@@ -106,11 +106,24 @@ fn later_contact_checks_the_token() {
 fn verdicts_are_signed() {
     let attempt = known().attempt().unwrap();
     let request = parse(&attempt);
-    assert!(matches!(attempt.verify_reply(&request.pending(&*MASTER).unwrap()), Ok(AuthOutcome::Pending)));
+    assert!(matches!(attempt.verify_reply(&request.pending(&*MASTER).unwrap()), Ok(AuthOutcome::Pending { .. })));
     assert!(matches!(attempt.verify_reply(&request.rejected(&*MASTER).unwrap()), Ok(AuthOutcome::Rejected)));
     assert!(matches!(attempt.verify_reply(&request.full(&*MASTER).unwrap()), Ok(AuthOutcome::Full)));
     for reply in [request.pending(&*OTHER), request.rejected(&*OTHER), request.full(&*OTHER)] {
         assert!(matches!(attempt.verify_reply(&reply.unwrap()), Err(AuthError::BadSignature)));
+    }
+}
+
+/// Python's masters do not say it, and their minions are not told.
+#[test]
+fn a_master_says_that_it_may_be_asked_again_soon_to_who_may_know_it() {
+    for seals in [false, true] {
+        let attempt = MinionAuth { seals, ..known() }.attempt().unwrap();
+        let reply = parse(&attempt).pending(&*MASTER).unwrap();
+        let outcome = attempt.verify_reply(&reply).unwrap();
+        assert!(matches!(outcome, AuthOutcome::Pending { again_soon } if again_soon == seals), "{outcome:?}");
+        let odd = resigned(&reply, &MASTER, |inner| inner.insert("again_soon", 1));
+        assert!(matches!(attempt.verify_reply(&odd), Ok(AuthOutcome::Pending { again_soon: false })));
     }
 }
 

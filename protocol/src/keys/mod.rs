@@ -2,6 +2,7 @@
 //!
 //! Private operations are constant-time and blinded. A master can use another implementation through [`PrivateOps`].
 
+mod new;
 mod store;
 mod x931;
 
@@ -206,13 +207,13 @@ impl PartialEq for PublicKey {
 impl Eq for PublicKey {}
 
 impl PrivateKey {
-    /// Generates a key, which takes about a second for 2048 bits.
+    /// Generates a key, which takes a tenth of a second for 2048 bits.
     ///
     /// # Errors
     /// [`KeyError::Size`] or [`KeyError::Operation`].
     pub fn generate(bits: usize) -> Result<Self, KeyError> {
         check_size(bits)?;
-        Self::checked(RsaPrivateKey::new(&mut rand::rng(), bits).map_err(|_| KeyError::Operation)?)
+        Self::checked(new::key(bits)?)
     }
 
     /// Reads PKCS#1 or PKCS#8 PEM without a passphrase.

@@ -4,7 +4,7 @@ use crate::value::Value;
 
 /// Encodes in the network flavour: text and bytes both as raw, never as str8 or bin.
 pub fn encode_network(value: &Value) -> Vec<u8> {
-    let mut out = Vec::with_capacity(128);
+    let mut out = Vec::with_capacity(room(value));
     encode(value, Flavour::Network, &mut out);
     out
 }
@@ -16,7 +16,7 @@ pub fn encode_network_into(value: &Value, out: &mut Vec<u8>) {
 
 /// Encodes in the disk flavour.
 pub fn encode_disk(value: &Value) -> Vec<u8> {
-    let mut out = Vec::with_capacity(128);
+    let mut out = Vec::with_capacity(room(value));
     encode(value, Flavour::Disk, &mut out);
     out
 }
@@ -50,6 +50,20 @@ pub fn encode_disk_last_entry_into(entries: &[(Value, Value)], packed: &[u8], ou
     out.extend_from_slice(packed.get(behind_header..).unwrap_or_default());
     encode(key, Flavour::Disk, out);
     encode(value, Flavour::Disk, out);
+}
+
+/// Bytes that a value takes at most when it is encoded, so that its buffer is allocated once.
+pub(crate) fn room(value: &Value) -> usize {
+    const HEADER: usize = 5;
+    match value {
+        Value::Nil | Value::Boolean(_) => 1,
+        Value::Integer(_) | Value::F32(_) | Value::F64(_) => 9,
+        Value::String(text) => HEADER + text.as_bytes().len(),
+        Value::Binary(bytes) => HEADER + bytes.len(),
+        Value::Array(items) => HEADER + items.iter().map(room).sum::<usize>(),
+        Value::Map(entries) => HEADER + entries.iter().map(|(key, item)| room(key) + room(item)).sum::<usize>(),
+        Value::Ext(_, data) => HEADER + 1 + data.len(),
+    }
 }
 
 #[derive(Clone, Copy, PartialEq)]

@@ -13,6 +13,7 @@ mod tests;
 pub use decode::{
     DecodeError, Limits, Pick, decode, decode_disk, decode_entries, decode_picked, decode_prefix, decode_raw,
 };
+pub(crate) use encode::room;
 pub use encode::{
     encode_disk, encode_disk_bytes_into, encode_disk_into, encode_disk_last_entry_into, encode_network,
     encode_network_bytes, encode_network_into,

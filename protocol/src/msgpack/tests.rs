@@ -37,6 +37,12 @@ proptest! {
         prop_assert_eq!(encode_network(&read), sent);
     }
 
+    #[test]
+    fn buffers_have_room_for_the_whole_value(v in any_value()) {
+        prop_assert!(encode_disk(&v).len() <= room(&v));
+        prop_assert!(encode_network(&v).len() <= room(&v));
+    }
+
     /// Skipped and decoded entries together are the whole map, whether or not it is well-formed.
     #[test]
     fn entries_are_those_of_the_whole(v in any_value(), broken in proptest::option::of((any::<proptest::sample::Index>(), any::<u8>()))) {

@@ -164,7 +164,7 @@ fn verdict(line: &Json, name: &str, verdict: Verdict) {
     let case = case(line, name);
     let request = request_of(case);
     let ours = match (verdict, reply_of(case, &request).unwrap()) {
-        (Verdict::Pending, AuthOutcome::Pending) => request.pending(&KEYS.master),
+        (Verdict::Pending, AuthOutcome::Pending { .. }) => request.pending(&KEYS.master),
         (Verdict::Rejected, AuthOutcome::Rejected) => request.rejected(&KEYS.master),
         (_, other) => panic!("{other:?}"),
     };

@@ -9,6 +9,7 @@
 //! | `filter` | `filter_by` |
 //! | `matching` | `match`, by the same code as the master's targets |
 //! | `sls`, `banner` | `defaults` and `slsutil` |
+//! | `release` | `salt_version` |
 //! | `names`, `hashes`, `network`, `tests`, `log` | names of files, `hashutil`, `network`, `test`, `log` |
 
 mod banner;
@@ -22,6 +23,7 @@ mod matching;
 mod names;
 mod network;
 mod pillar;
+mod release;
 mod sls;
 mod surroundings;
 mod tests;
@@ -48,6 +50,7 @@ const MODULES: &[(&str, &[Row])] = &[
     ("match", matching::ROWS),
     ("network", network::ROWS),
     ("pillar", pillar::ROWS),
+    ("salt_version", release::ROWS),
     ("slsutil", sls::SLSUTIL),
     ("test", tests::ROWS),
 ];
@@ -102,10 +105,14 @@ pub struct Module(&'static [Row]);
 impl Module {
     /// `config`.
     pub const CONFIG: Self = Self(config::ROWS);
+    /// `defaults`, without `get`, which reads the master's files.
+    pub const DEFAULTS: Self = Self(sls::DEFAULTS);
     /// `hashutil`.
     pub const HASHUTIL: Self = Self(hashes::ROWS);
     /// `match`.
     pub const MATCH: Self = Self(matching::ROWS);
+    /// `salt_version`.
+    pub const SALT_VERSION: Self = Self(release::ROWS);
     /// `slsutil`.
     pub const SLSUTIL: Self = Self(sls::SLSUTIL);
 

@@ -9,6 +9,8 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         ("cp", Standard::All),
         ("cron", Standard::Least),
         ("debconf", Standard::Least),
+        // The files `defaults.yaml` of formulas go back to the master whose files they are.
+        ("defaults", Standard::All),
         ("file", Standard::Least),
         ("git", Standard::Least),
         ("pip", Standard::Least),
@@ -19,6 +21,7 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         ("ssh", Standard::Least),
         ("ssh_auth", Standard::Least),
         ("state", Standard::All),
+        ("virtualenv", Standard::Least),
     ],
     wrong_name: |name| {
         if name.starts_with('/') || name.starts_with("salt:") {

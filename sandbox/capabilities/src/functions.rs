@@ -5,6 +5,8 @@ use crate::prelude::*;
 pub(crate) const DECLARATION: Declaration = Declaration {
     standard: &[
         ("archive", Standard::Least),
+        // Its states are made of these functions, which have the grant of their own module.
+        ("beacon", Standard::Names(&["beacons.*"])),
         // `cmd.script` runs templates that were rendered; what they call runs with the grants of its own module.
         ("cmd", Standard::Names(&["file.apply_template_on_contents"])),
         ("cron", Standard::Least),
@@ -12,6 +14,14 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         ("dnsutil", Standard::Names(&["grains.setval", "dig.*"])),
         // Templates of files call what the owner grants.
         ("file", Standard::Least),
+        // Its state is made of this function, which has the grants of its own module.
+        ("firewall", Standard::Names(&["network.connect"])),
+        // Maps are rendered there, with the grants of its own module.
+        ("jinja", Standard::Names(&["slsutil.renderer"])),
+        // Its file is changed by it, with the grants of its own module.
+        ("logrotate", Standard::Names(&["file.replace"])),
+        // `loop.until` calls what the owner grants it, and asks whether there is such a function.
+        ("loop", Standard::Names(&["sys.list_functions"])),
         // `mine` calls functions that its caller names and may call itself; each runs with the grants of its own
         // module.
         ("mine", Standard::All),
@@ -30,6 +40,8 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         ("postgres_schema", Standard::Least),
         ("postgres_tablespace", Standard::Least),
         ("postgres_user", Standard::Least),
+        // Its state is made of this function, which has the grants of its own module.
+        ("process", Standard::Names(&["ps.pkill"])),
         // `schedule.move` and `copy` ask other minions by it.
         ("schedule", Standard::Names(&["publish.publish"])),
         // Templates call what the owner grants.
@@ -39,6 +51,8 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         // The same for callers of `test.*`, which is often all that users may call: so only functions that need no
         // grant of their own.
         ("test", Standard::Names(&["test.*", "sys.*", "grains.*", "config.items"])),
+        // Packages are installed by these, with the grants of their own module.
+        ("virtualenv", Standard::Names(&["pip.freeze", "pip.install", "pip.version"])),
     ],
     reported_for_all: true,
     ..Declaration::new("functions", "call functions of other modules", &["brine:host/functions"], Kind::Names)

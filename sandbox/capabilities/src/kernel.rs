@@ -4,7 +4,7 @@ use crate::prelude::*;
 
 /// The tables that there are: below `/proc`, but for `interfaces`, `localtime`, those of processes and the public keys. None has what single
 /// processes are told or tell, such as arguments and variables, but for `process-arguments`, which no module has by default.
-pub(crate) const TABLES: [&str; 25] = [
+pub(crate) const TABLES: [&str; 26] = [
     "cpuinfo",
     "diskstats",
     "filesystems",
@@ -27,13 +27,14 @@ pub(crate) const TABLES: [&str; 25] = [
     "process-list",
     "processes",
     "stat",
+    "swaps",
     "uptime",
     "version",
     "vmstat",
 ];
 
-/// Those that the kernel makes of a few numbers, and whose size does not grow with the host.
-const SMALL: [&str; 5] = ["loadavg", "localtime", "meminfo", "uptime", "version"];
+/// Those that the kernel makes of a few numbers, and whose size does not grow with the host, or hardly.
+const SMALL: [&str; 6] = ["loadavg", "localtime", "meminfo", "swaps", "uptime", "version"];
 
 pub(crate) const DECLARATION: Declaration = Declaration {
     standard: &[
@@ -74,7 +75,7 @@ pub(crate) const DECLARATION: Declaration = Declaration {
                 "vmstat",
             ]),
         ),
-        ("swapusage", Standard::Names(&["meminfo"])),
+        ("swapusage", Standard::Names(&["swaps"])),
     ],
     wrong_name,
     ..Declaration::new("kernel", "read the kernel's counters", &["brine:host/kernel"], Kind::Names)

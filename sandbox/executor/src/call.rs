@@ -223,6 +223,7 @@ async fn in_instance(
         written,
         new_files,
         foreseen: guest.foreseen.used(),
+        repeatable: guest.is_repeatable(),
     };
     Ok((outcome, usage, Some(store)))
 }

@@ -30,7 +30,9 @@ pub struct Guest {
     /// The call's connection to the minion.
     pub line: Arc<Line>,
     /// The job.
-    pub context: JobContext,
+    context: JobContext,
+    /// Whether the guest asked for more than what came with the call.
+    knows_more: bool,
     /// The module's name.
     pub module: Arc<str>,
     /// The memory limit.
@@ -74,6 +76,7 @@ impl Guest {
         Self {
             line,
             context,
+            knows_more: false,
             module: Arc::clone(module),
             files: Files::new(module, limits),
             tcp: Vec::new(),
@@ -91,6 +94,20 @@ impl Guest {
             max_answer: limits.host_bytes,
             wasi: None,
         }
+    }
+
+    /// Returns the job, for the guest to know.
+    pub fn job(&mut self) -> &JobContext {
+        self.knows_more = true;
+        &self.context
+    }
+
+    /// Whether the guest asked for nothing but what came with the call, and told nobody anything before its end: nothing of WASI, which has
+    /// clocks and random numbers, nothing of the job, no log.
+    #[must_use]
+    pub fn is_repeatable(&self) -> bool {
+        let told = self.retcode.is_some() || self.recorder.is_some() || self.line.logged() != (0, 0);
+        !(told || self.knows_more || self.wasi.is_some() || self.network.is_some())
     }
 
     /// Sends a request to the minion's broker and waits for its reply: one MessagePack value, not checked.
@@ -118,7 +135,10 @@ impl Guest {
     async fn reply(&mut self, op: HostOp) -> Option<Result<ByteBuf, HostError>> {
         match self.foreseen.take(&op) {
             Some(answer) => Some(Ok(answer)),
-            None => self.line.ask(self.host_calls, op).await.ok(),
+            None => {
+                self.knows_more = true;
+                self.line.ask(self.host_calls, op).await.ok()
+            }
         }
     }
 
@@ -163,6 +183,7 @@ impl Guest {
     pub fn begin(&mut self, op: HostOp) -> Result<Result<Answer, String>, HostFailure> {
         let admitted = self.admit(&op)?;
         self.foreseen.forget();
+        self.knows_more = true;
         Ok(admitted.map(|()| self.line.ask(self.host_calls, op)))
     }
 

@@ -8,6 +8,8 @@ use std::os::fd::OwnedFd;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags};
 use wasmtime::component::Component;
@@ -35,13 +37,42 @@ pub fn engine() -> wasmtime::Result<Engine> {
     Engine::new(&config)
 }
 
-/// Loads compiled code. The file is mapped if possible, because a mapped file takes no memory of its own. wasmtime
-/// checks the header, its own version and the engine's settings, but not the code itself. The executor therefore
+/// Attempts to seal the memory images of a component, and the pause after each. The kernel itself waits up to 75 ms in
+/// each attempt, and the executor answers nobody meanwhile: so few that the minion does not take it for stuck.
+const SEAL_TRIES: u32 = 10;
+const SEAL_PAUSE: Duration = Duration::from_millis(5);
+
+/// Loads compiled code, ready to be instantiated. The file is mapped if possible, because a mapped file takes no memory
+/// of its own. wasmtime checks the header, its own version and the engine's settings, but not the code itself. The executor therefore
 /// accepts only files of the minion's own compiler, as open files that no other user can write.
 ///
 /// # Errors
 /// When the file has no code for this engine.
 pub fn load(engine: &Engine, file: OwnedFd) -> wasmtime::Result<Component> {
+    let component = read(engine, file)?;
+    // wasmtime would do this at the first instantiation, where failing would fail a job.
+    unless_busy(|| component.initialize_copy_on_write_image())?;
+    Ok(component)
+}
+
+/// Repeats an attempt while the kernel says that a file is busy. The content of each memory is in a memory file that
+/// wasmtime seals against writing, and the kernel refuses that (`EBUSY`, see `F_ADD_SEALS` in fcntl(2)) as long as it
+/// uses one of the file's pages itself. It does so for a moment whenever it moves memory.
+fn unless_busy(mut attempt: impl FnMut() -> wasmtime::Result<()>) -> wasmtime::Result<()> {
+    let is_busy = |error: &wasmtime::Error| {
+        let source = error.root_cause().downcast_ref::<io::Error>();
+        source.is_some_and(|source| source.kind() == io::ErrorKind::ResourceBusy)
+    };
+    for _ in 1..SEAL_TRIES {
+        match attempt() {
+            Err(error) if is_busy(&error) => thread::sleep(SEAL_PAUSE),
+            other => return other,
+        }
+    }
+    attempt()
+}
+
+fn read(engine: &Engine, file: OwnedFd) -> wasmtime::Result<Component> {
     let mut file = File::from(file);
     // `fstat` on this architecture is a system call that also takes paths, which the walls refuse, so the length is
     // found by seeking.
@@ -73,7 +104,7 @@ fn mapped(engine: &Engine, file: &File, length: u64) -> Option<Component> {
     // SAFETY: a new mapping at an address that the kernel chooses; no existing memory changes.
     let start = unsafe { rustix::mm::mmap(ptr::null_mut(), size, ProtFlags::READ, MapFlags::PRIVATE, file, 0) }.ok()?;
     let memory = NonNull::slice_from_raw_parts(NonNull::new(start)?.cast::<u8>(), size);
-    // SAFETY: as in `load`. After success, the file does not change and is not unmapped.
+    // SAFETY: as in `read`. After success, the file does not change and is not unmapped.
     match unsafe { Component::deserialize_raw(engine, memory) } {
         Ok(component) => {
             MAPPED.fetch_add(length, Ordering::Relaxed);
@@ -148,6 +179,30 @@ mod tests {
         assert_eq!(f.call(&mut store, ()).unwrap(), (7,));
         drop((store, component));
         assert!(!runs(&path), "what is let go of can be run no more");
+    }
+
+    #[test]
+    fn a_busy_file_is_sealed_a_moment_later() {
+        let busy = || wasmtime::Error::from(io::Error::from(rustix::io::Errno::BUSY)).context("sealing");
+        let mut left = 3;
+        let done = unless_busy(|| {
+            left -= 1;
+            if left > 0 { Err(busy()) } else { Ok(()) }
+        });
+        assert!(done.is_ok() && left == 0);
+        let mut tries = 0;
+        let error = unless_busy(|| {
+            tries += 1;
+            Err(busy())
+        });
+        assert_eq!((tries, error.unwrap_err().root_cause().to_string().contains("busy")), (SEAL_TRIES, true));
+        let mut tries = 0;
+        unless_busy(|| {
+            tries += 1;
+            Err(io::Error::from(rustix::io::Errno::NOMEM).into())
+        })
+        .unwrap_err();
+        assert_eq!(tries, 1, "another error stays one");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "it is test code")]
 #![allow(clippy::disallowed_methods, reason = "the test starts the program that may start nothing")]
 
+#[path = "executor/common/mod.rs"]
 mod common;
 
 use std::os::fd::OwnedFd;

@@ -17,10 +17,14 @@ use brine_component::{MAX_DESCRIPTION, ModuleInfo, ReadError};
 use brine_sandbox_wire::Sha256Hex;
 use serde::{Deserialize, Serialize};
 
+use crate::kernel::name::ModuleName;
+
 /// Bytes of an entry's description beside the component's own description, which has its own bound.
 const AROUND: u64 = 4 << 10;
 /// Age after which a compiler's stage counts as abandoned: far more than the minutes that a compiler may take.
 const LEFT_BEHIND: std::time::Duration = std::time::Duration::from_secs(3_600);
+/// Bytes of a note.
+const MAX_NOTE: u64 = 4 << 10;
 /// Entries kept for modules that are not installed (any more), in case such a module comes back.
 const KEPT_UNUSED: usize = 16;
 /// Upper bound on remembered refusals.
@@ -195,6 +199,24 @@ impl Cache {
     /// Remembers a refusal, so that this host does not compile the same bomb every minute.
     pub(crate) fn refuse(&self, sha256: Sha256Hex, limits: &str, reason: &str) -> io::Result<()> {
         write_whole(&self.path(sha256, "refused"), format!("{limits}\n{reason}").as_bytes())
+    }
+
+    /// Returns what was noted about the file of a module.
+    pub(crate) fn note(&self, name: &ModuleName) -> Option<Vec<u8>> {
+        let mut text = Vec::new();
+        open_own(&self.note_path(name), self.owner).ok()?.take(MAX_NOTE).read_to_end(&mut text).ok()?;
+        Some(text)
+    }
+
+    /// Notes something about the file of a module. It is not synced: a note that a crash takes or tears is made again.
+    pub(crate) fn put_note(&self, name: &ModuleName, text: &[u8]) -> io::Result<()> {
+        let mut file = tempfile::Builder::new().prefix(".tmp").tempfile_in(&self.dir)?;
+        file.write_all(text)?;
+        file.persist(self.note_path(name)).map(drop).map_err(|error| error.error)
+    }
+
+    fn note_path(&self, name: &ModuleName) -> PathBuf {
+        self.dir.join(format!("{name}.verified"))
     }
 
     /// Removes entries that are not in use, except for the newest ones, and all but the newest refusals.

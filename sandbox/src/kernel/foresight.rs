@@ -1,15 +1,21 @@
 //! Answers that are handed over with a call, so that the executor need not ask for them: what the last calls of the same
 //! function with the same arguments and grants asked first.
 //!
-//! Each answer is made when its call starts, after the same check as a request ([`broker::check`]), and is never kept.
+//! Each answer is made when its call starts, after the same check as a request ([`broker::check`]), and is never handed over twice.
 //! What is kept are questions. What the executor says of the answers' use only decides whether the next call gets some.
+//!
+//! - `equal.rs`  looks of beacons that need no instance, because all is as at the last look
+
+mod equal;
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use brine_capabilities::{Grants, Planned, Size};
-use brine_sandbox_wire::{ByteBuf, Foreseen, HostOp, Limits};
+use brine_sandbox_wire::{ByteBuf, Foreseen, HostOp, Limits, Outcome, Usage};
+use equal::Seen;
 use futures_util::FutureExt;
 
 use crate::kernel::broker::{self, Broker, Caller};
@@ -41,6 +47,8 @@ struct Known {
     questions: Vec<HostOp>,
     /// Number of calls in a row that asked these, up to [`TIMES`].
     times: u8,
+    /// What the last call saw and returned, if it would do so again.
+    seen: Option<Seen>,
 }
 
 /// Calls that are expected to ask the same.
@@ -77,7 +85,8 @@ impl Foresight {
         let job = &caller.job;
         let hash = self.hasher.hash_one((args, kwargs, &job.master, &job.user, caller.plans()));
         let key = Key { function, hash, grants: Arc::clone(&caller.grants) };
-        Some(Watch { of: Arc::clone(self), key, handed: Vec::new(), asked: Vec::new(), open: true })
+        let (handed, asked) = (Vec::new(), Vec::new());
+        Some(Watch { of: Arc::clone(self), key, handed, asked, open: true, repeats: false, answers: Vec::new() })
     }
 
     fn known(&self) -> std::sync::MutexGuard<'_, VecDeque<Known>> {
@@ -99,8 +108,8 @@ impl Foresight {
         }
     }
 
-    /// Records what a call asked first, with what it got with the call.
-    fn learn(&self, key: Key, mut questions: Vec<HostOp>) {
+    /// Records what a call asked first, with what it got with the call, and what it saw.
+    fn learn(&self, key: Key, mut questions: Vec<HostOp>, seen: Option<Seen>) {
         let mut known = self.known();
         let mut times = 0;
         if let Some(at) = known.iter().position(|known| known.key == key)
@@ -113,8 +122,9 @@ impl Foresight {
             }
         }
         if !questions.is_empty() {
-            known.push_front(Known { key, questions, times: (times + 1).min(TIMES) });
+            known.push_front(Known { key, questions, times: (times + 1).min(TIMES), seen });
             known.truncate(MAX_KNOWN);
+            known.iter_mut().skip(equal::MAX_SEEN).for_each(|known| known.seen = None);
         }
     }
 }
@@ -129,16 +139,27 @@ pub(crate) struct Watch {
     asked: Vec<HostOp>,
     /// Whether the call has asked only for what can be foreseen.
     open: bool,
+    /// Whether the call need not be made if it would end as the last one.
+    repeats: bool,
+    /// If it repeats: the answers that were handed over.
+    answers: Vec<Foreseen>,
 }
 
 impl Watch {
-    /// Returns answers for the call, which starts now.
-    pub(crate) fn foresee(&mut self, broker: &dyn Broker, caller: &Caller, limits: &Limits) -> Vec<Foreseen> {
+    /// Says that the call need not be made if it would end as the last one: see [`Watch::repeated`].
+    pub(crate) fn repeating(self) -> Self {
+        Self { repeats: true, ..self }
+    }
+
+    /// Returns answers for the call, which starts now. Those of a call that repeats may take a moment.
+    pub(crate) async fn foresee(&mut self, broker: &dyn Broker, caller: &Caller, limits: &Limits) -> Vec<Foreseen> {
         let mut left = MAX_BYTES.min(usize::try_from(limits.host_bytes).unwrap_or(MAX_BYTES));
         let most = usize::try_from(limits.host_calls).unwrap_or(MAX_ANSWERS);
         let mut foreseen = Vec::new();
         for op in self.of.expected(&self.key).into_iter().take(most) {
-            let Some(answer) = answer(broker, caller, op.clone()).filter(|answer| answer.len() <= left) else {
+            let patience = if self.repeats { equal::PATIENCE } else { Duration::ZERO };
+            let answer = answer(broker, caller, op.clone(), patience).await.filter(|answer| answer.len() <= left);
+            let Some(answer) = answer else {
                 self.of.doubt(&self.key);
                 break;
             };
@@ -146,13 +167,18 @@ impl Watch {
             self.handed.push(op.clone());
             foreseen.push(Foreseen { op, answer: ByteBuf::from(answer) });
         }
+        if self.repeats {
+            self.answers.clone_from(&foreseen);
+        }
         foreseen
     }
 
     /// Takes note of a request.
     pub(crate) fn asks(&mut self, op: &HostOp) {
         let Size { names, command, content } = op.size();
-        let can_be_foreseen = op.is_foreseeable() && names <= MAX_NAMES && command + content == 0;
+        // A look has time for tables that a call's start would not wait for.
+        let foreseeable = op.is_foreseeable() || (self.repeats && matches!(op, HostOp::Kernel(_)));
+        let can_be_foreseen = foreseeable && names <= MAX_NAMES && command + content == 0;
         // Who asks the same again wants another answer.
         let again = self.handed.iter().chain(&self.asked).any(|known| known == op);
         self.open &= can_be_foreseen && !again && self.asked.len() < MAX_ANSWERS;
@@ -161,19 +187,22 @@ impl Watch {
         }
     }
 
-    /// Ends with the call, which used this many of its answers, as the executor says. Returns the questions of these.
-    pub(crate) fn ended(mut self, used: u32) -> Vec<HostOp> {
-        self.handed.truncate(usize::try_from(used).unwrap_or(usize::MAX));
+    /// Ends with the call, which used as many of its answers as the executor says. Returns the questions of these.
+    pub(crate) fn ended(mut self, outcome: &Outcome, usage: &Usage) -> Vec<HostOp> {
+        let used = usize::try_from(usage.foreseen).unwrap_or(usize::MAX);
+        let seen = self.repeats && usage.repeatable && used == self.handed.len() && self.asked.is_empty();
+        let seen = seen.then(|| Seen::new(std::mem::take(&mut self.answers), outcome)).flatten();
+        self.handed.truncate(used);
         let mut questions = self.handed.clone();
         questions.extend(self.asked);
         questions.truncate(MAX_ANSWERS);
-        self.of.learn(self.key, questions);
+        self.of.learn(self.key, questions, seen);
         self.handed
     }
 }
 
-/// Asks the broker for an answer that is there at once. A refusal is no answer, and nobody is told of it.
-fn answer(broker: &dyn Broker, caller: &Caller, op: HostOp) -> Option<Vec<u8>> {
+/// Asks the broker for an answer that is there at once, or in this time. A refusal is no answer, and nobody is told of it.
+async fn answer(broker: &dyn Broker, caller: &Caller, op: HostOp, patience: Duration) -> Option<Vec<u8>> {
     let mut op = broker::permitted(caller, op)?;
     if caller.plans() {
         op = match op.planned(&caller.grants) {
@@ -182,7 +211,12 @@ fn answer(broker: &dyn Broker, caller: &Caller, op: HostOp) -> Option<Vec<u8>> {
         };
     }
     let shown = op.shown();
-    let answer = broker.host_call(caller, op).now_or_never()?.ok()?;
+    let asked = broker.host_call(caller, op);
+    let answer = match patience.is_zero() {
+        true => asked.now_or_never()?,
+        false => tokio::time::timeout(patience, asked).await.ok()?,
+    };
+    let answer = answer.ok()?;
     Some(value::encode(&broker::cut_down(shown, &caller.grants, answer)))
 }
 

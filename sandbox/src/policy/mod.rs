@@ -49,8 +49,8 @@ pub struct Policy {
     pub masters: BTreeMap<String, Rules>,
     /// Blocks of grants for standard modules that the owner took over.
     pub profiles: Vec<Profile>,
-    /// All profiles that there are, those with parameters without any.
-    pub known_profiles: Vec<Profile>,
+    /// The profiles of the owner's folder, those with parameters without any.
+    pub own_profiles: Vec<Profile>,
     /// Standard modules that an installed module may replace.
     pub replace_standard: BTreeSet<ModuleName>,
     /// The keys that entries name, those in the owner's folder of keys, and revoked ones.

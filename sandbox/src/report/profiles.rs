@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use rmpv::Value;
 
 use super::{map, texts};
+use crate::all_profiles;
 use crate::policy::{Never, Policy, Profile};
 use crate::store::Entry;
 
@@ -22,7 +23,8 @@ pub(super) fn in_force(policy: &Policy) -> Vec<String> {
 /// One profile: what it opens, what it cannot be used for, and its grants. Nil if there is none of this name.
 pub(super) fn show(policy: &Policy, name: &str) -> Value {
     let taken: Vec<&Profile> = policy.profiles.iter().filter(|profile| profile.name == name).collect();
-    let known = policy.known_profiles.iter().find(|profile| profile.name == name);
+    let brines = if taken.is_empty() { all_profiles().unwrap_or_default() } else { Vec::new() };
+    let known = policy.own_profiles.iter().chain(&brines).find(|profile| profile.name == name);
     let Some(profile) = taken.first().copied().or(known) else { return Value::Nil };
     let words = &profile.words;
     // With its parameters, if it is in force.

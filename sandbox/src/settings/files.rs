@@ -25,7 +25,7 @@ impl Settings {
         let folder = folder.map(|value| super::values::text("sandbox:profiles_dir", value)).transpose()?;
         let library = super::profiles::Library::load(beside, folder)?;
         let mut settings = Self::read_with(value, &library)?;
-        settings.policy.known_profiles = library.all()?;
+        settings.policy.own_profiles = library.own()?;
         let policy = &mut settings.policy;
         policy.host = Host::look(programs(policy).iter().map(String::as_str));
         policy.host.user = own_user();

@@ -36,6 +36,16 @@ impl StandardKey {
         }
     }
 
+    /// Returns what stands for the key in records of what it verified. The inner one is none where the package has no key, the outer one
+    /// where nothing can be verified.
+    pub(crate) fn mark(&self) -> Option<Option<String>> {
+        match self {
+            Self::None => Some(None),
+            Self::Key(key) => Some(Some(key.id.to_string())),
+            Self::Broken(_) => None,
+        }
+    }
+
     /// Checks that a module is as the build made it.
     pub(crate) fn check(&self, name: &ModuleName, wasm: &[u8], signature: Option<&[u8]>) -> Result<(), SignatureError> {
         let error = |why: &str| SignatureError::Standard { name: name.clone(), why: why.to_owned() };

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::decisions::{Decided, Decisions};
 use super::files::{LOCAL, component_files, remove_file};
+use super::verified::Stamp;
 use crate::ModuleName;
 use crate::kernel::cache;
 use crate::signature::MAX_SIGNATURE;
@@ -132,6 +133,12 @@ impl Folder {
     /// Reads an installed module without the lock, for folders that no program changes.
     pub(crate) fn peek(&self, name: &ModuleName) -> io::Result<Option<Files>> {
         read(&self.dir, name, self.max)
+    }
+
+    /// Returns what a module's file is now, without reading it, and its signature. None if there is no such file.
+    pub(crate) fn stamp(&self, name: &ModuleName) -> io::Result<Option<(Stamp, Option<Bytes>)>> {
+        let Some(file) = open(&self.dir, name, "wasm")? else { return Ok(None) };
+        Ok(Some((Stamp::of(&file.metadata()?), signature(&self.dir, name)?)))
     }
 
     pub(crate) fn path_of(&self, shelf: Shelf, name: &ModuleName) -> PathBuf {
@@ -254,21 +261,29 @@ impl Change<'_> {
     }
 }
 
+fn open(dir: &Path, name: &ModuleName, suffix: &str) -> io::Result<Option<File>> {
+    match brine_files::open_own(&dir.join(format!("{name}.{suffix}"))) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        file => file.map(Some),
+    }
+}
+
+fn bounded(file: File, max: u64) -> io::Result<Bytes> {
+    // In one read, mostly.
+    let mut bytes = Vec::with_capacity(usize::try_from(file.metadata()?.len().min(max) + 1).unwrap_or(0));
+    file.take(max).read_to_end(&mut bytes)?;
+    Ok(bytes.into())
+}
+
+/// A signature over the bound is truncated, which makes it unreadable.
+fn signature(dir: &Path, name: &ModuleName) -> io::Result<Option<Bytes>> {
+    open(dir, name, "wasm.minisig")?.map(|file| bounded(file, MAX_SIGNATURE as u64 + 1)).transpose()
+}
+
 fn read(dir: &Path, name: &ModuleName, max: u64) -> io::Result<Option<Files>> {
-    let bounded = |suffix: &str, max: u64| -> io::Result<Option<Bytes>> {
-        let file = match brine_files::open_own(&dir.join(format!("{name}.{suffix}"))) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            file => file?,
-        };
-        // In one read, mostly.
-        let mut bytes = Vec::with_capacity(usize::try_from(file.metadata()?.len().min(max) + 1).unwrap_or(0));
-        file.take(max).read_to_end(&mut bytes)?;
-        Ok(Some(bytes.into()))
-    };
-    let Some(wasm) = bounded("wasm", max)? else { return Ok(None) };
-    // A signature over the bound is truncated, which makes it unreadable.
-    let signature = bounded("wasm.minisig", MAX_SIGNATURE as u64 + 1)?;
-    Ok(Some(Files { wasm, signature, provenance: provenance(dir, name) }))
+    let Some(wasm) = open(dir, name, "wasm")? else { return Ok(None) };
+    let wasm = bounded(wasm, max)?;
+    Ok(Some(Files { wasm, signature: signature(dir, name)?, provenance: provenance(dir, name) }))
 }
 
 fn provenance(dir: &Path, name: &ModuleName) -> Option<Provenance> {

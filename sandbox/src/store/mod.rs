@@ -6,6 +6,7 @@
 //! - `pending.rs`   standard modules that nobody has needed yet
 //! - `prepare.rs`   from bytes to a callable module; `compiled.rs` the compiler's part of it
 //! - `change.rs`    what an install, an approval, a rollback and a removal do on the disk
+//! - `verified.rs`  standard modules that an earlier start has verified
 //! - `outcome.rs`   results of installing and removing; `synced.rs` the records of syncs
 
 mod change;
@@ -20,6 +21,7 @@ mod pending;
 mod prepare;
 mod read;
 mod synced;
+mod verified;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::PathBuf;

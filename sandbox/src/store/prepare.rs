@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use brine_component::ModuleInfo;
+use brine_sandbox_wire::Sha256Hex;
 use bytes::Bytes;
 
 use super::decisions::Seen;
@@ -40,6 +42,16 @@ impl<'a> Rules<'a> {
     }
 }
 
+/// What is known of a content before the policy decides on it.
+pub(super) struct Examined {
+    pub(super) size: u64,
+    pub(super) sha256: Sha256Hex,
+    /// The signature as it came with the component.
+    pub(super) signature: Option<Bytes>,
+    pub(super) signed: Signed,
+    pub(super) info: ModuleInfo,
+}
+
 /// A module that may be switched in.
 pub(crate) struct Prepared {
     pub(crate) entry: Entry,
@@ -61,26 +73,52 @@ impl Store {
     ) -> Result<Prepared, InstallError> {
         // One policy for all checks, even if a reload happens meanwhile.
         let policy = self.policy();
+        let examined = self.examine(&policy, name, files, rules.standard).await?;
+        self.admit(&policy, name, examined, origin, rules, decided)
+    }
+
+    /// Looks at a module's content: its size, hash and signatures, and what the compiler says of it.
+    async fn examine(
+        &self,
+        policy: &Policy,
+        name: &ModuleName,
+        files: &Files,
+        standard: bool,
+    ) -> Result<Examined, InstallError> {
         let size = files.wasm.len() as u64;
         let limit = self.compiler.limits.module;
         if size > limit {
             return Err(InstallError::TooLarge { name: name.clone(), size, limit });
         }
         let sha256 = hash(&files.wasm).await;
-        if rules.standard {
+        if standard {
             self.standard_key.check(name, &files.wasm, files.signature.as_deref())?;
         }
-        let signed = signed(&policy, name, &files.wasm, files.signature.as_ref()).await?;
-        let subject = Subject { name, standard: rules.standard, sha256, signers: &signed.keys };
+        let signed = signed(policy, name, &files.wasm, files.signature.as_ref()).await?;
         // A module without a required signature is not even compiled.
-        policy.decide::<&str>(&subject, &[], &[])?;
-        let info = self.described(name, sha256, &files.wasm, rules.standard).await?;
+        policy.decide::<&str>(&Subject { name, standard, sha256, signers: &signed.keys }, &[], &[])?;
+        let info = self.described(name, sha256, &files.wasm, standard).await?;
+        Ok(Examined { size, sha256, signature: files.signature.clone(), signed, info })
+    }
+
+    /// Decides whether a module may be switched in, and with which grants.
+    pub(super) fn admit(
+        &self,
+        policy: &Policy,
+        name: &ModuleName,
+        examined: Examined,
+        origin: &str,
+        rules: &Rules<'_>,
+        decided: &Decided,
+    ) -> Result<Prepared, InstallError> {
+        let Examined { size, sha256, signature, signed, info } = examined;
+        let subject = Subject { name, standard: rules.standard, sha256, signers: &signed.keys };
         let module = Module { name: name.to_string(), sha256, size, origin: origin.to_owned(), info };
         let seen = is_signed(&signed.keys).then(|| Seen::new(&module.info, signed.time, sha256));
 
         let approved = decided.approves(sha256);
         let mut why = match rules.fresh && !approved {
-            true => not_newer(&policy, &subject, decided, seen.as_ref()),
+            true => not_newer(policy, &subject, decided, seen.as_ref()),
             false => Why::default(),
         };
         // A replaced standard module does not count as the version before.
@@ -108,7 +146,7 @@ impl Store {
                     grants,
                     signers: signed.keys,
                     signed_time: signed.time,
-                    signature: files.signature.clone(),
+                    signature,
                 };
                 return Ok(Prepared { entry, seen, carried });
             }
@@ -117,13 +155,13 @@ impl Store {
             Err(refused) if !rules.fresh || decide(true).is_err() => return Err(refused.into()),
             Err(refused) => why.more.extend(refused.missing),
         }
-        let lines = granting(&policy, &subject, &why);
+        let lines = granting(policy, &subject, &why);
         Err(InstallError::Held(Box::new(Held {
             module: Arc::new(module),
             name: name.clone(),
             time: signed.time,
             lines,
-            signature: files.signature.clone(),
+            signature,
             is_update: before.is_some(),
             why,
             signers: signed.keys,

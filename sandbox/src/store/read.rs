@@ -15,7 +15,7 @@ use crate::ModuleName;
 /// Upper bound on repeated reads of a module because other programs decided about it meanwhile.
 const OVERTAKEN: usize = 8;
 /// The origin of standard modules.
-const STANDARD: &str = "standard";
+pub(super) const STANDARD: &str = "standard";
 
 impl Store {
     /// Returns the standard module of this name, if there is one.
@@ -28,13 +28,25 @@ impl Store {
     }
 
     async fn read_standard(&self, name: &ModuleName) -> Result<Entry, InstallError> {
+        if let Some(entry) = self.as_verified(name).await {
+            return Ok(entry);
+        }
+        let before = self.standard_folder().stamp(name);
         let read = self.standard_files(name).map_err(|error| InstallError::failed(name, error))?;
         let files = read.ok_or_else(|| InstallError::failed(name, "its file is gone"))?;
-        Ok(self.prepare(name, &files, STANDARD, &Rules::standard(), &Decided::default()).await?.entry)
+        let entry = self.prepare(name, &files, STANDARD, &Rules::standard(), &Decided::default()).await?.entry;
+        if let Ok(Some((file, _))) = before {
+            self.remember_verified(name, file, &entry).await;
+        }
+        Ok(entry)
+    }
+
+    pub(super) fn standard_folder(&self) -> Folder {
+        Folder::new(self.standard_dir.clone(), self.compiler.limits.module)
     }
 
     pub(super) fn standard_files(&self, name: &ModuleName) -> io::Result<Option<Files>> {
-        Folder::new(self.standard_dir.clone(), self.compiler.limits.module).peek(name)
+        self.standard_folder().peek(name)
     }
 
     /// Finds the standard modules, which stay pending, and reads the installed ones and held versions. Unusable modules are logged and

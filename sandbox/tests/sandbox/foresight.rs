@@ -170,3 +170,54 @@ async fn a_policy_that_changes_holds_for_the_next_call() {
     }
     sandbox.shutdown().await;
 }
+
+/// Answers as long as nothing changes the number.
+#[derive(Default)]
+struct Constant {
+    number: AtomicU64,
+    asked: AtomicU64,
+}
+
+impl Broker for Constant {
+    fn host_call<'a>(&'a self, _: &'a Caller, _: HostOp) -> BoxFuture<'a, Result<Value, HostError>> {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        let number = self.number.load(Ordering::SeqCst);
+        Box::pin(async move { Ok(Value::from(number)) })
+    }
+
+    fn log(&self, _: &JobContext, _: LogLevel, _: &str) {}
+}
+
+/// What a beacon asks is asked at each look, and its instance is made when an answer is another one. A job of the same code has an
+/// instance each time, and so has a look that slept: it knows the clock.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_beacon_that_would_see_the_same_has_no_instance() {
+    let lifted = r#"(func $ask (param "times" u32) (param "ns" u64) (result u32) (canon lift (core func $i "ask")))
+        (instance $beacons (export "beacon" (func $ask)))
+        (export "ask" (func $ask)) (export "beacons" (instance $beacons)))"#;
+    let at = ASKS.rfind(r#"(func (export "ask")"#).expect("its export");
+    let (home, broker) = (Home::new(), Arc::new(Constant::default()));
+    let sandbox = home.try_start_with(Arc::<Constant>::clone(&broker)).await.unwrap_or_else(|error| panic!("{error}"));
+    sandbox.install("mine", &wasm(format!("{}{lifted}", &ASKS[..at])), None, "base").await.unwrap();
+    let look = async |ns: u64| {
+        let given = vec![("times".to_owned(), Value::from(1)), ("ns".to_owned(), Value::from(ns))];
+        let looked = sandbox.beacon(job("20261120000000000001", "mine.beacons.beacon"), "mine.beacons.beacon", given);
+        let outcome = within(looked).await;
+        (outcome.value, outcome.usage.unwrap().host_calls)
+    };
+    broker.number.store(7, Ordering::SeqCst);
+    let mut instances = 0;
+    for _ in 0..8 {
+        let (value, made) = look(0).await;
+        assert_eq!(value, Value::from(7));
+        instances += made;
+    }
+    assert_eq!((instances, broker.asked.load(Ordering::SeqCst)), (3, 8));
+    broker.number.store(8, Ordering::SeqCst);
+    assert_eq!([look(0).await, look(0).await], [(Value::from(8), 1), (Value::from(8), 0)]);
+    for _ in 0..6 {
+        assert_eq!(ask(&sandbox, 1, 0).await.usage.unwrap().host_calls, 1, "a job");
+        assert_eq!(look(1_000_000).await, (Value::from(8), 1), "a look that knows the clock");
+    }
+    sandbox.shutdown().await;
+}

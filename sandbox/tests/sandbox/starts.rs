@@ -1,6 +1,7 @@
 //! Starts that do not wait for the standard modules: a daemon prepares them beside its jobs, a short program only those
 //! that it needs.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -83,6 +84,50 @@ async fn a_daemon_starts_before_its_modules_are_compiled_and_jobs_wait() {
     let broken = call(&sandbox, "broken.number").await;
     assert!(failure(&broken).contains("It was left out: "), "{broken:?}");
     within(sandbox.shutdown()).await;
+}
+
+/// A start goes by what the last one wrote down, as long as the very file is there: its size and time of modification prove nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_verified_is_not_read_again_unless_the_file_changed() {
+    let home = Home::new().standard("m", &number(1)).standard("n", &number(2));
+    let file = home.config.standard_dir.join("m.wasm");
+    let settle = || tokio::time::sleep(Duration::from_millis(2_100));
+    let answers = async || {
+        let (sandbox, _grip) = home.start().await;
+        let answers = [call(&sandbox, "m.number").await.value, call(&sandbox, "n.number").await.value];
+        within(sandbox.shutdown()).await;
+        answers
+    };
+    let note = |name: &str| home.config.cache_dir.join(format!("{name}.verified"));
+    let noted =
+        |name: &str| -> serde_json::Value { serde_json::from_slice(&std::fs::read(note(name)).unwrap()).unwrap() };
+    // Too young for a record.
+    assert_eq!(answers().await, [1, 2].map(Value::from));
+    assert!(!note("m").exists());
+    settle().await;
+    assert_eq!(answers().await, [1, 2].map(Value::from));
+    // A record that says something else tells whether it is believed.
+    let (mut lies, of_n) = (noted("m"), noted("n"));
+    lies["sha256"] = of_n["sha256"].clone();
+    std::fs::write(note("m"), lies.to_string()).unwrap();
+    assert_eq!(answers().await, [2, 2].map(Value::from));
+    // The same size and time, and another content.
+    let before = std::fs::metadata(&file).unwrap();
+    std::fs::write(&file, wasm(number(3))).unwrap();
+    std::fs::File::options().write(true).open(&file).unwrap().set_modified(before.modified().unwrap()).unwrap();
+    let after = std::fs::metadata(&file).unwrap();
+    assert_eq!((before.len(), before.modified().unwrap()), (after.len(), after.modified().unwrap()));
+    assert_eq!(answers().await, [3, 2].map(Value::from));
+    // What a crash has torn, and what others may write.
+    settle().await;
+    assert_eq!(answers().await, [3, 2].map(Value::from));
+    let whole = std::fs::read(note("m")).unwrap();
+    std::fs::write(note("m"), &whole[..whole.len() / 2]).unwrap();
+    assert_eq!(answers().await, [3, 2].map(Value::from));
+    std::fs::write(note("m"), lies.to_string().replace(&lies["file"].to_string(), &noted("m")["file"].to_string()))
+        .unwrap();
+    std::fs::set_permissions(note("m"), std::fs::Permissions::from_mode(0o666)).unwrap();
+    assert_eq!(answers().await, [3, 2].map(Value::from));
 }
 
 #[tokio::test(flavor = "multi_thread")]

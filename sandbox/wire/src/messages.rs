@@ -251,7 +251,7 @@ pub struct Run {
 }
 
 /// The answer to a question that the guest is expected to ask. It is the guest's if it asks exactly this.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Foreseen {
     /// The question, as the guest asks it.
     pub op: HostOp,
@@ -489,6 +489,10 @@ pub struct Usage {
     /// How many of [`Run::foreseen`] the guest asked for. They are among `host_calls` and `bytes_in`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub foreseen: u32,
+    /// Whether the guest learned nothing of its host but [`Run::foreseen`], and told nobody anything: another call with the same arguments
+    /// and answers would return the same.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub repeatable: bool,
 }
 
 fn is_zero(count: &u32) -> bool {

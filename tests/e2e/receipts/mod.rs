@@ -242,6 +242,7 @@ fn a_refusal_that_is_lost_is_no_gap() {
 #[test]
 fn a_host_without_the_key_of_a_minion_says_so() {
     let minion = Minion::prepare(Kind::Brine, "m1", 1, "");
+    std::fs::remove_dir_all(minion.path("pki")).expect("a prepared minion has a key");
     minion.salt_call(&["--local", "test.ping"]).exits(0);
     let said = minion.salt_call(&["--local", "receipts.list"]);
     assert!(said.code != 0 && said.stderr.contains("no receipts: this host has no key of a minion"), "{said:?}");

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use brine_kit::process::run;
+use brine_tests::preloaded;
 use brine_tests::salt::{Master, python};
 use serde_json::{Value, json};
 
@@ -58,7 +58,7 @@ print(json.dumps(plain(answers)))
 pub(super) fn calls(master: &Master, calls: &[Call]) -> Vec<Value> {
     let calls: Vec<&Value> = calls.iter().map(|call| &call.0).collect();
     let calls = json!(calls).to_string();
-    let output = run(&python(), &["-W", "ignore", "-c", SCRIPT, &master.conf(), &calls]).exits(0);
+    let output = preloaded::script(&python(), SCRIPT, &[&master.conf(), &calls]).exits(0);
     // The client prints targets without minions before the result.
     let last = output.stdout.lines().last().unwrap_or_default();
     serde_json::from_str(last).unwrap_or_else(|e| panic!("no list ({e}): {output:?}"))

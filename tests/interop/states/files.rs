@@ -7,7 +7,35 @@ use super::web::Web;
 pub(super) const MADE: &str = "
 mkdir -p /opt/f; cd /opt/f; printf 'one\\ntwo\\n' > text; cp text prepended; cp text lines; cp text same; echo 'hello from the web' > same
 printf 'a\\n# start\\nold\\n# end\\nz\\n' > block; cp block block2
+seq 20 > numbers; cp numbers numbered; cp numbers shifted; sed -i '1i zero' shifted; cp numbers odd; sed -i 's/^2$/two/; s/^3$/three/' odd; cp numbers there
+sed 's/^3$/THREE/; s/^18$/EIGHTEEN/; $a 21' numbers > new; (diff -u numbers new || true) > patch; sed 's/THREE/{{ what }}/' patch > patch.jinja
+cp new there; mkdir -p tree/sub old/a/b old/c/d; cp numbers tree/sub/n; seq 3 > old/c/d/kept
+(cd tree; mkdir a; cp -r sub a/; cp -r a b; cp ../new b/sub/n; echo made > b/sub/m; (diff -ruN a b || true) > ../patch.tree; rm -r a b)
+# Without times, which the two roots have others of; but for those of files that are not there.
+sed -i '/1970/! s/^\\(---\\|+++\\) \\([^\\t]*\\)\\t.*/\\1 \\2/' patch patch.jinja patch.tree
 printf '{{ what }} {{ grains.id }}\\nlast {{ what }}\\n' > t.jinja; printf 'plain\\n' > plain; printf '{{ broken' > broken.jinja; : > empty
+";
+
+/// Salt's dry run names temporary files.
+const PATCHES: &str = "
+patched: {file.patch: [{name: /opt/f/numbered}, {source: /opt/f/patch}]}
+patched_jinja: {file.patch: [{name: /opt/f/numbers}, {source: /opt/f/patch.jinja}, {template: jinja}, {context: {what: drei}}]}
+patched_shifted: {file.patch: [{name: /opt/f/shifted}, {source: [/opt/f/none, /opt/f/patch]}]}
+patched_there: {file.patch: [{name: /opt/f/there}, {source: /opt/f/patch}]}
+patched_tree: {file.patch: [{name: /opt/f/tree}, {source: /opt/f/patch.tree}, {strip: 1}]}
+patched_options: {file.patch: [{name: /opt/f/tree}, {source: /opt/f/patch.tree}, {options: '-p1 -o /opt/f/x'}]}
+patched_strip: {file.patch: [{name: /opt/f/tree}, {source: /opt/f/patch.tree}, {options: '-px'}]}
+patched_none: {file.patch: [{name: /opt/f/no-such}, {source: /opt/f/patch}]}
+patched_relative: {file.patch: [{name: f/there}, {source: /opt/f/patch}]}
+patched_rejects: {file.patch: [{name: /opt/f/there}, {source: /opt/f/patch}, {reject_file: /opt/no-such/x}]}
+patched_sources: {file.patch: [{name: /opt/f/there}, {source: [/opt/f/none, /opt/f/neither]}]}
+patched_hash: {file.patch: [{name: /opt/f/there}, {source: /opt/f/patch}, {hash: old}]}
+pruned: {file.pruned: [{name: /opt/f/old/a/b}]}
+pruned_full: {file.pruned: [{name: /opt/f/old/c}]}
+pruned_below: {file.pruned: [{name: /opt/f/old/a}, {recurse: True}]}
+pruned_partly: {file.pruned: [{name: /opt/f/old}, {ignore_errors: True}]}
+pruned_young: {file.pruned: [{name: /opt/f/old/c/d}, {older_than: 1}]}
+pruned_none: {file.pruned: [{name: /opt/f/no-such}]}
 ";
 
 pub(super) const THERE: &str =
@@ -15,7 +43,8 @@ pub(super) const THERE: &str =
 
 pub(super) fn made(web: &Web) -> String {
     let none = "0".repeat(64);
-    WEB.replace("WEB", &format!("http://127.0.0.1:{}", web.port)).replace("HASH", &web.hash).replace("NONE", &none)
+    let of_the_web = WEB.replace("WEB", &format!("http://127.0.0.1:{}", web.port));
+    of_the_web.replace("HASH", &web.hash).replace("NONE", &none) + PATCHES
 }
 
 pub(super) const TEXTS: &str = "
@@ -26,6 +55,7 @@ prepended: {file.prepend: [{name: /opt/f/prepended}, {source: /opt/f/t.jinja}, {
 prepended_header: {file.prepend: [{name: /opt/f/prepended}, {source: /opt/f/plain}, {header: True}]}
 blocked: {file.blockreplace: [{name: /opt/f/block}, {marker_start: '# start'}, {marker_end: '# end'}, {source: /opt/f/t.jinja}, {template: jinja}, {context: {what: more}}]}
 blocked_more: {file.blockreplace: [{name: /opt/f/block2}, {marker_start: '# start'}, {marker_end: '# end'}, {content: first}, {sources: [/opt/f/plain, /opt/f/t.jinja]}, {defaults: {what: d}}]}
+packed: {file.serialize: [{name: /opt/f/packed}, {serializer: msgpack}, {dataset: {a: [1, -200, {b: c}], d: null, e: 1.5, f: 70000, g: true}}]}
 checked: {test.check_pillar: [{name: x}, {present: [a, none]}, {integer: b:c}, {string: [s, b]}, {listing: l}, {dictionary: b}, {boolean: l}, {verbose: True}]}
 /opt/f/plain: {file.cached: []}
 cached_hash: {file.cached: [{name: /opt/f/plain}, {source_hash: ff20f3f7bfa5cfa5b4a5c4b3c6a1b7e2d1a7a9a2f0e1c9e7b9d5f4c3b2a19088}]}

@@ -131,7 +131,7 @@ impl Link {
                 up(&stats.auth_accepted);
                 self.adopt(*credentials).map_err(|error| failed(error, refused))
             }
-            Ok(AuthOutcome::Pending) => {
+            Ok(AuthOutcome::Pending { .. }) => {
                 up(&stats.auth_pending);
                 Err(failed("the key waits to be accepted (salt-key -A, or auto_accept: True)".to_owned(), refused))
             }

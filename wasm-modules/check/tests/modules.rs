@@ -31,6 +31,7 @@ const STANDARD: &[(&str, &[&str], usize)] = &[
         // With what decompresses.
         750_000,
     ),
+    ("beacon", &["brine:host/functions", "brine:host/job", "brine:host/log"], 140_000),
     ("beacons", &["brine:host/beacons", "brine:host/job", "brine:host/log"], 280_000),
     ("cert_info", &["brine:host/changes", "brine:host/log", "wasi:clocks/wall-clock"], 370_000),
     (
@@ -83,8 +84,10 @@ const STANDARD: &[(&str, &[&str], usize)] = &[
         &["brine:host/changes", "brine:host/files", "brine:host/job", "brine:host/log", "brine:host/process"],
         115_000,
     ),
+    // With YAML and JSON, for the files.
+    ("defaults", &["brine:host/files", "brine:host/log"], 420_000),
     ("dig", &["brine:host/log", "brine:host/process"], 120_000),
-    ("disk", &["brine:host/disks", "brine:host/log"], 60_000),
+    ("disk", &["brine:host/disks", "brine:host/log"], 100_000),
     (
         "http",
         &[
@@ -121,9 +124,14 @@ const STANDARD: &[(&str, &[&str], usize)] = &[
             "brine:host/metadata",
             "wasi:filesystem/preopens",
             "wasi:filesystem/types",
+            // Lines are appended by a stream.
+            "wasi:io/error",
+            "wasi:io/poll",
+            "wasi:io/streams",
         ],
         130_000,
     ),
+    ("stateconf", &["brine:host/log"], 60_000),
     // With the tables of Unicode, for expressions.
     ("diskusage", &["brine:host/disks", "brine:host/log"], 1_450_000),
     ("environ", &["brine:host/job", "brine:host/log"], 60_000),
@@ -185,8 +193,9 @@ const STANDARD: &[(&str, &[&str], usize)] = &[
             "wasi:filesystem/types",
         ],
         // With the renderer of templates, as state.
-        3_300_000,
+        3_350_000,
     ),
+    ("firewall", &["brine:host/functions", "brine:host/job", "brine:host/log"], 120_000),
     (
         "git",
         &["brine:host/changes", "brine:host/files", "brine:host/job", "brine:host/log", "brine:host/process"],
@@ -209,6 +218,7 @@ const STANDARD: &[(&str, &[&str], usize)] = &[
     ),
     // With the tables of Unicode, for expressions.
     ("inotify", &["brine:host/log", "brine:host/watches"], 1_450_000),
+    ("jinja", &["brine:host/functions", "brine:host/log"], 120_000),
     ("journald", &["brine:host/log", "brine:host/process"], 180_000),
     ("key", &["brine:host/config", "brine:host/kernel", "brine:host/log"], 130_000),
     ("load", &["brine:host/kernel", "brine:host/log"], 90_000),
@@ -220,6 +230,12 @@ const STANDARD: &[(&str, &[&str], usize)] = &[
     ),
     // With the tables of Unicode, for expressions.
     ("log", &["brine:host/changes", "brine:host/log"], 1_450_000),
+    ("logrotate", &["brine:host/changes", "brine:host/functions", "brine:host/job", "brine:host/log"], 160_000),
+    (
+        "loop",
+        &["brine:host/functions", "brine:host/job", "brine:host/log", "wasi:clocks/monotonic-clock", "wasi:io/poll"],
+        240_000,
+    ),
     ("memusage", &["brine:host/kernel", "brine:host/log"], 100_000),
     (
         "mine",
@@ -286,9 +302,18 @@ const STANDARD: &[(&str, &[&str], usize)] = &[
     ("pkgrepo", &["brine:host/changes", "brine:host/functions", "brine:host/job", "brine:host/log"], 210_000),
     (
         "ps",
-        &["brine:host/disks", "brine:host/kernel", "brine:host/log", "wasi:clocks/monotonic-clock", "wasi:io/poll"],
+        &[
+            "brine:host/changes",
+            "brine:host/disks",
+            "brine:host/kernel",
+            "brine:host/log",
+            "brine:host/process",
+            "wasi:clocks/monotonic-clock",
+            "wasi:io/poll",
+        ],
         330_000,
     ),
+    ("process", &["brine:host/functions", "brine:host/job", "brine:host/log"], 140_000),
     (
         "postgres",
         &[
@@ -376,6 +401,7 @@ const STANDARD: &[(&str, &[&str], usize)] = &[
     ),
     ("publish", &["brine:host/log", "brine:host/publish", "wasi:clocks/monotonic-clock", "wasi:io/poll"], 90_000),
     ("receipts", &["brine:host/log", "brine:host/receipts"], 70_000),
+    ("salt_version", &["brine:host/grains", "brine:host/log"], 160_000),
     (
         "saltutil",
         &["brine:host/files", "brine:host/job", "brine:host/jobs", "brine:host/log", "brine:host/modules"],
@@ -431,7 +457,8 @@ const STANDARD: &[(&str, &[&str], usize)] = &[
         // With the renderers: Jinja, YAML, and regular expressions with Unicode's tables.
         3_200_000,
     ),
-    ("status", &["brine:host/kernel", "brine:host/log", "wasi:clocks/wall-clock"], 150_000),
+    // With expressions, for processes.
+    ("status", &["brine:host/kernel", "brine:host/log", "wasi:clocks/wall-clock"], 260_000),
     ("swapusage", &["brine:host/kernel", "brine:host/log"], 100_000),
     ("sys", &["brine:host/log", "brine:host/modules"], 120_000),
     (
@@ -439,6 +466,7 @@ const STANDARD: &[(&str, &[&str], usize)] = &[
         &["brine:host/changes", "brine:host/grains", "brine:host/job", "brine:host/log", "brine:host/process"],
         160_000,
     ),
+    ("temp", &["brine:host/changes", "brine:host/log", "wasi:random/random"], 80_000),
     (
         "test",
         &[
@@ -467,6 +495,18 @@ const STANDARD: &[(&str, &[&str], usize)] = &[
             "wasi:random/random",
         ],
         320_000,
+    ),
+    (
+        "virtualenv",
+        &[
+            "brine:host/changes",
+            "brine:host/files",
+            "brine:host/functions",
+            "brine:host/job",
+            "brine:host/log",
+            "brine:host/process",
+        ],
+        200_000,
     ),
 ];
 

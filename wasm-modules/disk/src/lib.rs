@@ -1,15 +1,19 @@
 //! The module `disk`: file systems and how full they are. The functions and their documentation are in `wit/world.wit`.
+//!
+//! - [`df`] the numbers of `df` · [`states`] the state
 
 wit_bindgen::generate!({
     world: "disk",
     path: "wit",
     with: {
         "brine:host/types@1.0.0": brine_guest::host::types,
+        "brine:host/state-types@1.0.0": brine_guest::host::state_types,
         "brine:host/disks@1.0.0": brine_guest::host::disks,
     },
 });
 
 mod df;
+mod states;
 
 use brine_guest::Value;
 use brine_guest::host::disks::{self, FileSystem, Mount, Space};

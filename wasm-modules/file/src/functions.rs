@@ -9,7 +9,8 @@ use brine_guest::{Value, path};
 
 use crate::change::owner::Wanted;
 use crate::change::permissions::Permissions;
-use crate::change::{backups, functions as owners, mode, names};
+use crate::change::{backups, functions as owners, mode, names, rmdir};
+use crate::edit::patch::{self, Options};
 use crate::edit::run;
 use crate::editing;
 use crate::look::fs::Kind;
@@ -481,8 +482,33 @@ impl Guest for Module {
         owners::remove(&path)
     }
 
-    fn rmdir(path: String) -> Result<Data, String> {
-        Ok(owners::rmdir(&path)?.into())
+    fn patch(
+        originalfile: String,
+        patchfile: String,
+        options: Option<String>,
+        dry_run: Option<Data>,
+    ) -> Result<Data, String> {
+        let options = Options::of_line(options.as_deref().unwrap_or_default())?;
+        let missing = || format!("patch: **** Can't open patch file {patchfile} : No such file or directory");
+        let content = changes::read(&patchfile)?.ok_or_else(missing)?;
+        let dry_run = dry_run.map(|dry_run| dry_run.value()).transpose()?.is_some_and(|dry_run| dry_run.truthy());
+        Ok(patch::run(&originalfile, &content, &options, dry_run)?.value().into())
+    }
+
+    fn rmdir(
+        path: String,
+        recurse: Option<Data>,
+        verbose: Option<Data>,
+        older_than: Option<Data>,
+    ) -> Result<Data, String> {
+        let value = |data: Option<Data>| data.map_or(Ok(Value::None), |data| data.value());
+        let removed = rmdir::rmdir(&path, value(recurse)?.truthy(), &value(older_than)?)?;
+        if !value(verbose)?.truthy() {
+            return Ok(removed.result.into());
+        }
+        let Value::Dict(mut told) = removed.value() else { unreachable!("it is a dict") };
+        told.push(("result".into(), removed.result.into()));
+        Ok(Value::Dict(told).into())
     }
 
     fn mkdir(dir_path: String, user: Option<Data>, group: Option<Data>, mode: Option<Data>) -> Result<bool, String> {
@@ -536,6 +562,18 @@ impl Guest for Module {
         let saltenv = saltenv.as_deref().unwrap_or("base");
         let hash = managing::value(source_hash)?;
         Ok(managing::source_sum(&text(file_name), &text(source), &hash, source_hash_name.as_deref(), saltenv)?.into())
+    }
+
+    fn extract_hash(
+        hash_fn: String,
+        hash_type: Option<String>,
+        file_name: Option<String>,
+        source: Option<String>,
+        source_hash_name: Option<String>,
+    ) -> Result<Data, String> {
+        let text = |text: Option<String>| text.unwrap_or_default();
+        let (list, kind) = (fs::read(&hash_fn, MAX_READ)?, hash_type.as_deref().unwrap_or("sha256"));
+        Ok(managing::extract_hash(&list, kind, &text(file_name), &text(source), source_hash_name.as_deref()).into())
     }
 
     fn apply_template_on_contents(

@@ -345,6 +345,11 @@ impl Guest for Module {
         Ok(programs::ping(&host.value()?, &value(timeout)?, flag(return_boolean)?)?.into())
     }
 
+    fn wol(mac: Data, bcast: Option<Data>, destport: Option<Data>) -> Result<bool, String> {
+        let value = |given: Option<Data>| given.map(|given| given.value()).transpose();
+        programs::wake(&mac.value()?, value(bcast)?.as_ref(), value(destport)?.as_ref())
+    }
+
     fn traceroute(host: Data) -> Result<Data, String> {
         Ok(programs::traceroute(&host.value()?)?.into())
     }

@@ -1,7 +1,7 @@
-//! What programs of the host do: `ping`, `traceroute`, `dig`, `ip`, `ethtool`. Their arguments are a caller's: no name is an
+//! What programs of the host do: `ping`, `traceroute`, `dig`, `ip`, `ethtool`, `wakeonlan`. Their arguments are a caller's: no name is an
 //! option.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use brine_guest::Value;
 use brine_guest::keywords::Keywords;
@@ -59,6 +59,42 @@ fn ping_words(to: &Value, timeout: &Value) -> Result<Vec<String>, String> {
 pub(crate) fn ping(to: &Value, timeout: &Value, return_boolean: bool) -> Result<Value, String> {
     let done = Program::new(ping_words(to, timeout)?).merged().run()?;
     Ok(if return_boolean { done.succeeded().into() } else { done.stdout.into() })
+}
+
+/// A hardware address as `wakeonlan` takes one: of twelve digits, or of six pairs with any one character between.
+fn hardware_address(mac: &str) -> Result<String, String> {
+    let invalid = || "Invalid MAC address".to_owned();
+    let digits: Vec<char> = mac.chars().collect();
+    let digits: String = match digits.len() {
+        12 => mac.to_owned(),
+        17 => digits.iter().filter(|digit| **digit != digits[2]).collect(),
+        _ => return Err(invalid()),
+    };
+    if digits.len() != 12 || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return Err(invalid());
+    }
+    Ok([0, 2, 4, 6, 8, 10].map(|at| &digits[at..at + 2]).join(":"))
+}
+
+/// The words of `wakeonlan`.
+fn wake_words(mac: &Value, bcast: Option<&Value>, port: Option<&Value>) -> Result<[String; 6], String> {
+    let bcast = bcast.map_or_else(|| "255.255.255.255".into(), Value::to_text);
+    if bcast.parse::<Ipv4Addr>().is_err() {
+        return Err(format!("{bcast:?} is no IPv4 address"));
+    }
+    let port = port.map_or_else(|| "9".into(), Value::to_text);
+    if port.parse::<u16>().ok().is_none_or(|port| port == 0) {
+        return Err(format!("{port:?} is no port"));
+    }
+    Ok(["wakeonlan".into(), "-i".into(), bcast, "-p".into(), port, hardware_address(&mac.to_text())?])
+}
+
+pub(crate) fn wake(mac: &Value, bcast: Option<&Value>, port: Option<&Value>) -> Result<bool, String> {
+    let words = wake_words(mac, bcast, port)?;
+    need("wakeonlan")?;
+    let done = Program::new(words).run()?;
+    // It warns of what it could not send, and ends with 0.
+    if done.stderr.is_empty() { done.ok().map(|_| true) } else { Err(done.stderr) }
 }
 
 pub(crate) fn dig(name: &Value) -> Result<String, String> {
@@ -269,5 +305,30 @@ mod tests {
         assert_eq!(of("rx-mini-max"), None);
         let none = buffers("netlink error: Operation not supported");
         assert_eq!(none.get("comment"), Some(&"netlink error: Operation not supported".into()));
+    }
+
+    #[test]
+    fn a_packet_wakes_one_hardware_address() {
+        let words = |mac: &str, bcast: Option<&str>, port: Option<i64>| {
+            wake_words(&mac.into(), bcast.map(Value::from).as_ref(), port.map(Value::from).as_ref())
+        };
+        let usual = ["wakeonlan", "-i", "255.255.255.255", "-p", "9", "08:00:27:13:69:77"].map(str::to_owned);
+        for mac in ["08-00-27-13-69-77", "080027136977", "08:00:27:13:69:77"] {
+            assert_eq!(words(mac, None, None), Ok(usual.clone()), "{mac}");
+        }
+        let named = words("aabbccddeeff", Some("10.0.0.255"), Some(7)).unwrap();
+        assert_eq!(named[2..], ["10.0.0.255", "-p", "7", "aa:bb:cc:dd:ee:ff"]);
+        for (mac, bcast, port) in [
+            ("0800", None, None),
+            ("08-00:27-13-69-77", None, None),
+            ("g80027136977", None, None),
+            ("é80027136977", None, None),
+            ("080027136977", Some("-f/etc/shadow"), None),
+            ("080027136977", Some("::1"), None),
+            ("080027136977", None, Some(0)),
+            ("080027136977", None, Some(70_000)),
+        ] {
+            assert!(words(mac, bcast, port).is_err(), "{mac} {bcast:?} {port:?}");
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use brine_apt::arguments::Keywords;
 use brine_apt::dpkg;
-use brine_guest::{Result, Value};
+use brine_guest::{Result, Value, changes};
 
 use crate::available;
 use crate::host::{self, How};
@@ -22,6 +22,16 @@ pub(crate) fn owner(paths: &[String]) -> Result<Value> {
         1 => found.remove(0).1,
         _ => Value::Dict(found),
     })
+}
+
+/// The package that owns a file; False where there is no such file, and an empty text where nobody owns it.
+pub(crate) fn which(path: &str) -> Result<Value> {
+    host::check_family()?;
+    // What was not granted is not looked at: dpkg alone knows of it then.
+    if !path.starts_with('/') || matches!(changes::look(path, true), Ok(None)) {
+        return Ok(false.into());
+    }
+    owner(&[path.to_owned()])
 }
 
 /// The installed packages that dpkg knows by these names, or all.

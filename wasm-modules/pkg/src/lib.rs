@@ -264,6 +264,10 @@ impl Guest for Module {
         info::file_dict(&texts(&args)?).map(Into::into)
     }
 
+    fn which(path: String) -> Result<Data> {
+        info::which(&path).map(Into::into)
+    }
+
     fn owner(args: Vec<Data>, _: Data) -> Result<Data> {
         info::owner(&texts(&args)?).map(Into::into)
     }

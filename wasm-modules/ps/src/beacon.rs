@@ -1,6 +1,6 @@
 //! The beacon `ps`: which processes run, and which do not.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use brine_guest::beacons::{self, Reading};
 use brine_guest::{Data, Value};
@@ -23,7 +23,7 @@ impl exports::beacons::Guest for Module {
     }
 }
 
-fn look(config: &Value, running: &HashSet<&str>) -> Vec<Value> {
+fn look(config: &Value, running: &BTreeSet<&str>) -> Vec<Value> {
     let Some(Value::Dict(wanted)) = config.get("processes") else { return Vec::new() };
     let event = |(process, state): &(Value, Value)| {
         let runs = running.contains(process.to_text().as_str());
@@ -50,6 +50,6 @@ mod tests {
         let config = Value::dict([("processes", wanted)]);
         let one = |process: &'static str, told: Value| Value::dict([(process, told)]);
         let expected = [one("cron", "Running".into()), one("mysql", "Stopped".into()), one("x", Value::Bool(false))];
-        assert_eq!(look(&config, &HashSet::from(["cron", "sshd"])), expected);
+        assert_eq!(look(&config, &BTreeSet::from(["cron", "sshd"])), expected);
     }
 }

@@ -1,7 +1,8 @@
 //! The module `ps`: processes and the kernel's counters, and a beacon. The functions and their documentation are in
 //! `wit/world.wit`.
 //!
-//! - [`processes`] what runs · [`counters`] memory, processors, networks and disks · [`beacon`]
+//! - [`processes`] what runs · [`signals`] to what runs · [`users`] who is logged in · [`counters`] memory, processors,
+//!   networks and disks · [`beacon`]
 
 #![cfg_attr(not(target_family = "wasm"), allow(dead_code))]
 
@@ -11,8 +12,10 @@ wit_bindgen::generate!({
     with: {
         "brine:host/types@1.0.0": brine_guest::host::types,
         "brine:host/beacon-types@1.0.0": brine_guest::host::beacon_types,
+        "brine:host/changes@1.0.0": brine_guest::host::changes,
         "brine:host/disks@1.0.0": brine_guest::host::disks,
         "brine:host/kernel@1.0.0": brine_guest::host::kernel,
+        "brine:host/process@1.0.0": brine_guest::host::process,
     },
     generate_all,
 });
@@ -20,10 +23,13 @@ wit_bindgen::generate!({
 mod beacon;
 mod counters;
 mod processes;
+mod signals;
+mod users;
 
-use brine_guest::Value;
 use brine_guest::beacons::table;
 use brine_guest::host::disks;
+use brine_guest::program::Program;
+use brine_guest::{Value, changes};
 use wasi::clocks::monotonic_clock::subscribe_duration;
 
 use counters::{Cpu, cpus};
@@ -70,6 +76,31 @@ fn space(mount_point: &str) -> Result<[(&'static str, Value); 4], String> {
     Ok(counters::space(total, used, free))
 }
 
+/// The processes whose name, or with `full` whose command line, matches, of a user if one is named.
+fn found(pattern: Data, user: Option<Data>, full: bool, is_regex: bool) -> Result<Vec<i64>, String> {
+    let text = pattern.value()?.to_text();
+    let user = user.map(|user| user.value()).transpose()?.filter(|user| *user != Value::None);
+    let user = user.map(|user| user.to_text());
+    let is_meant = processes::pattern(&text, is_regex)?;
+    let arguments = if full { Some(processes::arguments()?) } else { None };
+    let mut found = Vec::new();
+    for process in processes::all()? {
+        let line = match &arguments {
+            Some(arguments) => arguments.get(&process.pid).map(|words| words.join(" ")).unwrap_or_default(),
+            None => process.name.clone(),
+        };
+        if is_meant(&line) && user.as_ref().is_none_or(|user| *user == process.user) {
+            found.push(process.pid);
+        }
+    }
+    Ok(found)
+}
+
+/// Numbers of processes, None for none of them.
+fn numbers(pids: &[i64]) -> Value {
+    if pids.is_empty() { Value::None } else { Value::List(pids.iter().map(|pid| Value::from(*pid)).collect()) }
+}
+
 impl Guest for Module {
     fn top(num_processes: Option<u32>, interval: Option<f64>) -> Answer {
         let before = processes::all()?;
@@ -95,22 +126,33 @@ impl Guest for Module {
     }
 
     fn pgrep(pattern: Data, user: Option<Data>, full: Option<bool>, pattern_is_regex: Option<bool>) -> Answer {
-        let text = pattern.value()?.to_text();
-        let user = user.map(|user| user.value()).transpose()?.filter(|user| *user != Value::None);
-        let user = user.map(|user| user.to_text());
-        let is_meant = processes::pattern(&text, pattern_is_regex == Some(true))?;
-        let arguments = if full == Some(true) { Some(processes::arguments()?) } else { None };
-        let mut found = Vec::new();
-        for process in processes::all()? {
-            let line = match &arguments {
-                Some(arguments) => arguments.get(&process.pid).map(|words| words.join(" ")).unwrap_or_default(),
-                None => process.name.clone(),
-            };
-            if is_meant(&line) && user.as_ref().is_none_or(|user| *user == process.user) {
-                found.push(Value::from(process.pid));
+        Ok(numbers(&found(pattern, user, full == Some(true), pattern_is_regex == Some(true))?).into())
+    }
+
+    fn kill_pid(pid: i64, signal: Option<i64>) -> Result<bool, String> {
+        signals::send(pid, signals::number(signal)?)
+    }
+
+    fn pkill(pattern: Data, user: Option<Data>, signal: Option<i64>, full: Option<bool>) -> Answer {
+        let (signal, full, mut reached) = (signals::number(signal)?, full == Some(true), Vec::new());
+        let places: Vec<_> = processes::all()?.iter().map(processes::Process::place).collect();
+        let own = signals::own(&places, full);
+        let mut meant = found(pattern, user, full, false)?;
+        meant.retain(|pid| !own.contains(pid));
+        for pid in signals::bounded(meant)? {
+            if signals::send(pid, signal)? {
+                reached.push(pid);
             }
         }
-        Ok(if found.is_empty() { Value::None } else { Value::List(found) }.into())
+        Ok(match numbers(&reached) {
+            Value::None => Value::None,
+            reached => Value::dict([("killed", reached)]),
+        }
+        .into())
+    }
+
+    fn get_users() -> Answer {
+        Ok(Value::List(users::parse(&changes::read(users::FILE)?.unwrap_or_default())).into())
     }
 
     fn status(status: String) -> Answer {
@@ -191,8 +233,16 @@ impl Guest for Module {
         Ok(i64::try_from(count).unwrap_or_default().into())
     }
 
-    fn boot_time() -> Answer {
-        Ok((counters::boot_time(&table("stat")?)? as i64).into())
+    fn boot_time(time_format: Option<String>) -> Answer {
+        let time = counters::boot_time(&table("stat")?)? as i64;
+        match time_format.filter(|format| !format.is_empty()) {
+            None => Ok(time.into()),
+            Some(format) => {
+                let program =
+                    Program::new(["/usr/bin/date".to_owned(), format!("--date=@{time}"), format!("+{format}")]);
+                Ok(program.run()?.ok()?.into())
+            }
+        }
     }
 
     fn network_io_counters(interface: Option<String>) -> Answer {

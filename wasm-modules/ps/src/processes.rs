@@ -74,6 +74,11 @@ impl Process {
         self.stat.get(at).and_then(|word| word.parse().ok()).unwrap_or(0)
     }
 
+    /// Number, its parent's number, name.
+    pub(crate) fn place(&self) -> (i64, i64, String) {
+        (self.pid, self.number(1), self.name.clone())
+    }
+
     /// Its state in psutil's words.
     pub(crate) fn status(&self) -> &'static str {
         match self.stat.first().map(String::as_str) {

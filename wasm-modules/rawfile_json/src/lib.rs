@@ -13,7 +13,7 @@ wit_bindgen::generate!({
 });
 
 use brine_guest::host::config;
-use brine_guest::{Value, fs, json};
+use brine_guest::{Value, json};
 
 /// Salt's default.
 const FILE: &str = "/var/log/salt/events";
@@ -28,8 +28,8 @@ impl Guest for Module {
         };
         let mut line = json::to_text(&ret.value()?);
         line.push('\n');
-        let (file, size) = fs::append(&path).map_err(|error| error.at(&path))?;
-        file.write_at(size, line.as_bytes()).map_err(|error| error.at(&path))?;
+        // Calls for several returns run at the same time.
+        brine_appending::append(&path, line.as_bytes()).map_err(|error| error.at(&path))?;
         Ok(true)
     }
 }

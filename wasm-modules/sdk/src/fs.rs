@@ -268,7 +268,8 @@ pub fn create(path: &str) -> Result<File> {
     Ok(File { descriptor: at(path, true, open)?, stat: None })
 }
 
-/// Opens a file for writing at its end, and makes it if it is missing. Also returns its size.
+/// Opens a file for writing at its end, and makes it if it is missing. Also returns its size. Where others write the same file at the
+/// same time, the crate `brine-appending` loses nothing of theirs.
 ///
 /// # Errors
 /// As [`create`].

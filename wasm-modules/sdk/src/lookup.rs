@@ -56,20 +56,30 @@ impl Value {
             (Value::Dict(a), Value::Dict(b)) => {
                 a.len() == b.len() && a.iter().all(|(key, value)| find(b, key).is_some_and(|other| other.same(value)))
             }
-            (a, b) => match (a.number(), b.number()) {
-                (Some(a), Some(b)) => a == b,
+            (a, b) => match (a.whole(), b.whole(), a.number(), b.number()) {
+                (Some(a), Some(b), ..) => a == b,
+                (_, _, Some(a), Some(b)) => a == b,
                 _ => a == b,
             },
         }
     }
 
-    fn number(&self) -> Option<f64> {
-        Some(match self {
-            Value::Bool(value) => f64::from(u8::from(*value)),
-            Value::Int(value) => *value as f64,
-            Value::Float(value) => *value,
-            _ => return None,
-        })
+    /// A whole number, exactly; a truth value is one too.
+    pub fn whole(&self) -> Option<i128> {
+        match self {
+            Value::Bool(value) => Some(i128::from(*value)),
+            Value::Int(value) => Some(i128::from(*value)),
+            Value::Big(value) => Some(i128::from(*value)),
+            _ => None,
+        }
+    }
+
+    /// A number; a truth value is one too.
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Value::Float(value) => Some(*value),
+            _ => self.whole().map(|whole| whole as f64),
+        }
     }
 
     /// Merges a dict into this one, on every level. Lists of the same key are replaced, or joined with `merge_lists`.
@@ -184,6 +194,10 @@ mod tests {
 
     #[test]
     fn equality_is_pythons() {
+        assert!(
+            !Value::Int(i64::MAX).same(&Value::Int(i64::MAX - 1))
+                && Value::Big(1 << 63).same(&Value::Float((1_u64 << 63) as f64))
+        );
         assert!(Value::Int(1).same(&Value::Bool(true)) && Value::Float(2.0).same(&Value::Int(2)));
         assert!(!Value::Int(1).same(&"1".into()) && !Value::None.same(&Value::Bool(false)));
         let (a, b) = (("a", Value::Int(1)), ("b", Value::Int(2)));

@@ -1,7 +1,8 @@
-//! The module `status`: what the kernel counts, and the beacon that tells it. The functions and their documentation are
-//! in `wit/world.wit`.
+//! The module `status`: what the kernel counts, the beacon that tells it, and states that judge it. The functions and their
+//! documentation are in `wit/world.wit`.
 //!
 //! - [`functions`] the functions by name · [`tables`] from a table of the kernel to a value
+//! - [`processes`] the processes · [`states`] the states
 #![cfg_attr(not(target_family = "wasm"), allow(dead_code))]
 
 wit_bindgen::generate!({
@@ -9,6 +10,7 @@ wit_bindgen::generate!({
     path: "wit",
     with: {
         "brine:host/types@1.0.0": brine_guest::host::types,
+        "brine:host/state-types@1.0.0": brine_guest::host::state_types,
         "brine:host/beacon-types@1.0.0": brine_guest::host::beacon_types,
         "brine:host/kernel@1.0.0": brine_guest::host::kernel,
     },
@@ -16,10 +18,12 @@ wit_bindgen::generate!({
 });
 
 mod functions;
+mod processes;
+mod states;
 mod tables;
 
 use brine_guest::Value;
-use brine_guest::beacons::{self, Reading};
+use brine_guest::beacons::{self, Reading, table};
 use wasi::clocks::wall_clock;
 
 struct Module;
@@ -67,6 +71,18 @@ impl Guest for Module {
 
     fn time() -> Result<Data, String> {
         Ok(functions::call("time")?.into())
+    }
+
+    fn nproc() -> Result<u64, String> {
+        Ok(tables::nproc(&table("cpuinfo")?))
+    }
+
+    fn pid(sig: String) -> Result<String, String> {
+        processes::pid(&sig)
+    }
+
+    fn procs() -> Result<Data, String> {
+        Ok(processes::procs()?.into())
     }
 }
 

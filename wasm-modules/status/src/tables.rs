@@ -36,6 +36,11 @@ fn named(words: &[&str], names: &[(&'static str, usize)]) -> Value {
     Value::dict(names.iter().map(|(name, place)| (*name, number(word(words, *place)))))
 }
 
+/// How many processors the table of them has; one at least.
+pub fn nproc(table: &str) -> u64 {
+    table.lines().filter(|line| line.starts_with("processor")).count().max(1) as u64
+}
+
 pub fn loadavg(table: &str) -> Value {
     let words: Vec<&str> = table.split_whitespace().collect();
     named(&words, &[("1-min", 0), ("5-min", 1), ("15-min", 2)])

@@ -27,14 +27,17 @@ impl exports::beacons::Guest for Module {
 
     fn beacon(config: Data, _: Option<Vec<u8>>) -> Result<Reading, String> {
         let config = beacons::merged("swapusage", &config)?;
-        look(&config, &beacons::table("meminfo")?)
+        // A kernel that cannot swap has no such table. `meminfo` says the same, but not twice the same: most looks would be in vain.
+        look(&config, &beacons::table("swaps").unwrap_or_default())
     }
 }
 
-fn look(config: &Value, meminfo: &str) -> Result<Reading, String> {
-    let bytes = |entry: &str| beacons::memory(meminfo, entry);
-    let (total, free) = (bytes("SwapTotal").unwrap_or_default(), bytes("SwapFree").unwrap_or_default());
-    let used = beacons::part(total - free, total);
+/// `swaps` has a line for each file or partition: name, kind, size and used part in KiB, priority.
+fn look(config: &Value, swaps: &str) -> Result<Reading, String> {
+    let column = |line: &str, from_end: usize| line.split_whitespace().rev().nth(from_end)?.parse::<f64>().ok();
+    let sum = |from_end| swaps.lines().skip(1).filter_map(|line| column(line, from_end)).sum::<f64>();
+    let (used, total) = (sum(1), sum(2));
+    let used = beacons::part(used, total);
     let most = beacons::percent(config.get("percent").ok_or("percent is missing")?)?;
     let event = (used >= most).then(|| Value::dict([("swapusage", Value::Float(used))]));
     Ok(Reading::events(event.into_iter().collect()))
@@ -48,9 +51,10 @@ mod tests {
 
     #[test]
     fn what_reaches_the_bound_is_told() {
-        let table = "SwapTotal: 400 kB\nSwapFree: 300 kB\n";
+        let table = "Filename\t\t\tType\t\tSize\t\tUsed\t\tPriority\n/dev/vda2 partition\t300\t\t100\t\t-2\n/a\\040b file 100 0 -3\n";
         let event = |percent: &'static str| look(&Value::dict([("percent", percent.into())]), table).unwrap().events;
         assert_eq!(event("25%"), [Data::from(Value::dict([("swapusage", Value::Float(25.0))]))]);
         assert!(event("25.1").is_empty());
+        assert_eq!(look(&Value::dict([("percent", "1%".into())]), "").unwrap().events, []);
     }
 }

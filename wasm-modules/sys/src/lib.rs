@@ -106,10 +106,21 @@ impl Guest for Module {
     }
 }
 
+/// The modules that the names can select. Where each name says its module, no list of all is asked for, which would wait for each
+/// of them.
+fn meant(names: &BTreeSet<String>) -> Vec<String> {
+    match select::modules(names) {
+        Some(modules) => modules,
+        None => modules::names()
+            .into_iter()
+            .filter(|module| names.is_empty() || names.iter().any(|name| select::module(name, module)))
+            .collect(),
+    }
+}
+
 /// The functions of all modules that the names can select, sorted by full name. Without names, all functions.
 fn functions(names: &BTreeSet<String>) -> impl Iterator<Item = (String, Function)> {
-    let meant = |module: &String| names.is_empty() || names.iter().any(|name| select::module(name, module));
-    let described = modules::names().into_iter().filter(meant).filter_map(|name| modules::describe(&name));
+    let described = meant(names).into_iter().filter_map(|name| modules::describe(&name));
     let mut all: Vec<_> = described
         .flat_map(|module| {
             let name = module.name;
@@ -122,10 +133,8 @@ fn functions(names: &BTreeSet<String>) -> impl Iterator<Item = (String, Function
 
 /// The states of all modules that the names can select, sorted by full name. Without names, all states.
 fn states(names: &BTreeSet<String>) -> Vec<(String, Function)> {
-    let meant = |module: &String| names.is_empty() || names.iter().any(|name| select::module(name, module));
-    let mut all: Vec<_> = modules::names()
+    let mut all: Vec<_> = meant(names)
         .into_iter()
-        .filter(meant)
         .flat_map(|name| {
             let states = modules::states(&name);
             states.into_iter().map(move |state| (format!("{name}.{}", state.name), state))

@@ -1,5 +1,7 @@
 //! Selects functions by name with Salt's rules, which differ slightly between functions.
 
+use std::collections::BTreeSet;
+
 use brine_guest::fnmatch;
 
 /// For `sys.doc`: a glob, a function, or a module with or without a trailing dot.
@@ -13,6 +15,16 @@ pub(crate) fn doc(name: &str, function: &str) -> bool {
 /// For `sys.list_functions` and `sys.argspec`: a glob, a function, or a module.
 pub(crate) fn functions(name: &str, function: &str) -> bool {
     if name.contains(['*', '.']) { fnmatch(name, function) } else { in_module(name, function) }
+}
+
+/// The modules that names without wildcards are of; none if a name can be of any.
+pub(crate) fn modules(names: &BTreeSet<String>) -> Option<Vec<String>> {
+    let is_plain = |name: &String| !name.is_empty() && !name.contains(['*', '?', '[']);
+    if names.is_empty() || !names.iter().all(is_plain) {
+        return None;
+    }
+    let modules: BTreeSet<&str> = names.iter().filter_map(|name| name.split('.').next()).collect();
+    Some(modules.into_iter().map(str::to_owned).collect())
 }
 
 /// Whether the name can select functions of this module, so that other modules need not be described.
@@ -49,6 +61,15 @@ mod tests {
         for (name, function, expected) in table {
             assert_eq!(doc(name, function), expected, "{name} {function}");
             check_module(name, function, expected);
+        }
+    }
+
+    #[test]
+    fn plain_names_say_their_modules() {
+        let modules = |names: &[&str]| super::modules(&names.iter().map(|name| (*name).to_owned()).collect());
+        assert_eq!(modules(&["test.ping", "sys", "test.echo"]), Some(vec!["sys".to_owned(), "test".to_owned()]));
+        for any in [&[][..], &[""], &["test.ping", "s*"], &["[st]ys.doc"]] {
+            assert_eq!(modules(any), None, "{any:?}");
         }
     }
 

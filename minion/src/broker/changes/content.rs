@@ -4,9 +4,9 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use aws_lc_rs::digest::{Context, SHA256};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
-use sha2::{Digest, Sha256};
 
 use super::failure::Failure;
 use super::place::{Place, kind};
@@ -65,12 +65,12 @@ pub(super) fn each(
 
 /// The SHA-256 of a file, in hex.
 pub(super) fn hash(file: &File, over: &AtomicBool) -> Result<String, Failure> {
-    let mut hash = Sha256::new();
+    let mut hash = Context::new(&SHA256);
     each(file, over, |bytes| {
         hash.update(bytes);
         Ok(())
     })?;
-    Ok(hex::encode(hash.finalize()))
+    Ok(hex::encode(hash.finish()))
 }
 
 pub(super) fn part(file: &File, offset: u64, length: u32) -> Result<Vec<u8>, Failure> {

@@ -2,8 +2,8 @@
 //!
 //! A directory that is missing may be one that the job would have made, so it is no error.
 
+use aws_lc_rs::digest::{SHA256, digest};
 use brine_sandbox::{Change, Content, Owner};
-use sha2::{Digest, Sha256};
 
 use super::content;
 use super::entry::Entry;
@@ -68,7 +68,7 @@ impl Task {
     /// The size and the SHA-256 of content that is here.
     fn known(&self, content: &Content) -> Result<Option<(u64, String)>, Failure> {
         Ok(match content {
-            Content::Bytes(bytes) => Some((bytes.len() as u64, hex::encode(Sha256::digest(bytes)))),
+            Content::Bytes(bytes) => Some((bytes.len() as u64, hex::encode(digest(&SHA256, bytes)))),
             Content::Staged(number) => {
                 let file = self.host.stages.seen(&self.job, *number).map_err(Failure::Other)?;
                 Some((file.metadata()?.len(), content::hash(&file, &self.over)?))

@@ -6,11 +6,11 @@ use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use aws_lc_rs::digest::{Context, SHA256};
 use brine_sandbox::{Access, Content, Owner};
 use nix::unistd::{Group, User};
 use rustix::fs::{FileType, Gid, Mode, OFlags, Stat, Uid, XattrFlags};
 use rustix::io::Errno;
-use sha2::{Digest, Sha256};
 
 use super::content;
 use super::entry::Entry;
@@ -182,7 +182,7 @@ enum Source<'a> {
 impl Source<'_> {
     /// Returns the number of bytes and their SHA-256.
     fn write(&self, mut to: &File, task: &Task) -> Result<(u64, String), Failure> {
-        let mut hash = Sha256::new();
+        let mut hash = Context::new(&SHA256);
         let bytes = match self {
             Self::Bytes(bytes) => {
                 to.write_all(bytes)?;
@@ -195,7 +195,7 @@ impl Source<'_> {
                 Ok(())
             })?,
         };
-        Ok((bytes, hex::encode(hash.finalize())))
+        Ok((bytes, hex::encode(hash.finish())))
     }
 }
 

@@ -24,7 +24,7 @@ use paths::Files;
 use words::{Risk, is_all, named, sentence};
 
 /// The kernel's tables that say nothing of who uses this host and for what.
-const HARMLESS_TABLES: [&str; 14] = [
+const HARMLESS_TABLES: [&str; 15] = [
     "cpuinfo",
     "diskstats",
     "filesystems",
@@ -36,6 +36,7 @@ const HARMLESS_TABLES: [&str; 14] = [
     "minion_master.pub",
     "net/dev",
     "stat",
+    "swaps",
     "uptime",
     "version",
     "vmstat",

@@ -34,6 +34,7 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         ("kmod", Standard::Least),
         ("locale", Standard::Least),
         ("log", Standard::Least),
+        ("logrotate", Standard::Least),
         ("mount", Standard::Least),
         ("network", Standard::Least),
         ("pip", Standard::Least),
@@ -50,6 +51,8 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         ("postgres_schema", Standard::Least),
         ("postgres_tablespace", Standard::Least),
         ("postgres_user", Standard::Least),
+        // Who is logged in, in `/run/utmp`.
+        ("ps", Standard::Least),
         ("service", Standard::Least),
         ("shadow", Standard::Least),
         ("slsutil", Standard::Least),
@@ -57,8 +60,10 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         ("ssh_auth", Standard::Least),
         ("ssh_known_hosts", Standard::Least),
         ("sysctl", Standard::Least),
+        ("temp", Standard::Least),
         ("timezone", Standard::Least),
         ("user", Standard::Least),
+        ("virtualenv", Standard::Least),
     ],
     reported_for_all: true,
     ..Declaration::new(

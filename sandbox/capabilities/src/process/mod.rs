@@ -27,6 +27,8 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         ("pip", Standard::Least),
         ("pkg", Standard::Least),
         ("postgres", Standard::Least),
+        // A process is ended by the program `kill`.
+        ("ps", Standard::Least),
         ("service", Standard::Least),
         ("shadow", Standard::Least),
         ("ssh", Standard::Least),
@@ -34,6 +36,7 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         ("sysctl", Standard::Least),
         ("timezone", Standard::Least),
         ("user", Standard::Least),
+        ("virtualenv", Standard::Least),
     ],
     reported_for_all: true,
     ..Declaration::new("process", "run programs", &["brine:host/process"], Kind::Process)

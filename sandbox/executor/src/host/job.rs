@@ -5,7 +5,7 @@ use crate::guest::Guest;
 
 impl Host for Guest {
     fn current(&mut self) -> wasmtime::Result<Context> {
-        let job = &self.context;
+        let job = self.job();
         Ok(Context {
             jid: job.jid.clone(),
             function: job.function.clone(),
@@ -16,11 +16,11 @@ impl Host for Guest {
     }
 
     fn called_by(&mut self) -> wasmtime::Result<Option<String>> {
-        Ok(self.context.called_by.clone())
+        Ok(self.job().called_by.clone())
     }
 
     fn state(&mut self) -> wasmtime::Result<Option<StateContext>> {
-        Ok(self.context.state.as_ref().map(|state| StateContext {
+        Ok(self.job().state.as_ref().map(|state| StateContext {
             id: state.id.clone(),
             sls: state.sls.clone(),
             saltenv: state.saltenv.clone(),

@@ -411,6 +411,7 @@ fn what_is_called_counts_for_who_called() {
         written: n,
         new_files: n,
         foreseen: u32::try_from(n).unwrap(),
+        repeatable: false,
     };
     let job = admit(&jobs, &mine);
     for own in [10, 20] {

@@ -90,5 +90,6 @@ pub(super) fn sum(own: &Usage, called: &Usage) -> Usage {
         written: own.written.saturating_add(called.written),
         new_files: own.new_files.saturating_add(called.new_files),
         foreseen: own.foreseen.saturating_add(called.foreseen),
+        repeatable: own.repeatable,
     }
 }

@@ -233,7 +233,7 @@ impl Link {
                 FromExecutor::Done { call, outcome, usage } => {
                     let ended = self.state().calls.remove(&call);
                     if let Some(mut call) = ended {
-                        let used = call.watch.take().map(|watch| watch.ended(usage.foreseen));
+                        let used = call.watch.take().map(|watch| watch.ended(&outcome, &usage));
                         used.iter().flatten().for_each(|op| requests::log_request(&call.caller, op));
                         let _ = call.done.send(CallEnd::Done(bounded(outcome), usage));
                     }

@@ -15,13 +15,14 @@ use std::time::{Duration, Instant};
 use brine_capabilities::Grants;
 use brine_component::Function;
 use brine_recording::Head;
-use brine_sandbox_wire::{ByteBuf, FailKind, JobContext, Limits, Outcome, WireError};
+use brine_sandbox_wire::{ByteBuf, FailKind, Foreseen, JobContext, Limits, Outcome, Usage, WireError};
 use rmpv::Value;
 use tokio::sync::oneshot;
 
 use crate::kernel::admission::{Concurrency, Jobs, NESTED_OF_ONE, NESTED_OF_RUN, Place, Request};
 use crate::kernel::broker::{Broker, Caller, Plan, Remedy};
 use crate::kernel::executors::{ExecutorSet, Stay};
+use crate::kernel::foresight::Watch;
 use crate::kernel::link::{CallEnd, PATIENCE, Terms, Ticket, grace};
 use crate::kernel::loadable::{CodeSource, Loadable};
 use crate::kernel::record::{Frames, Record, Recorded};
@@ -79,6 +80,16 @@ pub(crate) struct Call<'a> {
     pub(crate) plan: &'a Option<Arc<Plan>>,
     /// How the call is recorded. None: it is not.
     pub(crate) record: Option<&'a Record>,
+    /// Whether it need not be made if it would end as the last one: a beacon's look.
+    pub(crate) repeats: bool,
+}
+
+/// A call on its way to an executor: as the minion knows it, what it asks first, and answers to that.
+struct Prepared {
+    caller: Arc<Caller>,
+    frames: Option<Arc<Frames>>,
+    watch: Option<Watch>,
+    foreseen: Vec<Foreseen>,
 }
 
 /// A running call with everything it holds.
@@ -210,11 +221,19 @@ impl Runner<'_> {
     ) -> JobOutcome {
         let fun = call.fun;
         let mut arguments = value::encode_arguments(args, kwargs);
+        let mut prepared = None;
+        if call.repeats && call.record.is_none() {
+            let now = self.prepare(call, place.number, &arguments, call.limits).await;
+            if let Some(outcome) = now.watch.as_ref().and_then(|watch| watch.repeated(&now.foreseen)) {
+                return judge(call, outcome, place.leave(Usage::default()));
+            }
+            prepared = Some(now);
+        }
         for attempt in 1.. {
             let started = tokio::select! {
                 biased;
                 why = place.end.told() => Err(NotStarted::Failed(ended_early(fun, &why))),
-                started = self.start(call, place.number, arguments, lease) => started,
+                started = self.start(call, place.number, prepared.take(), arguments, lease) => started,
             };
             let mut running = match started {
                 Ok(running) => running,
@@ -297,12 +316,33 @@ impl Runner<'_> {
         }
     }
 
+    /// Makes the answers that the call is expected to ask for. It starts now, within these limits.
+    async fn prepare(&self, call: &Call<'_>, number: u64, arguments: &Encoded, limits: &Limits) -> Prepared {
+        let module = call.module;
+        let (job, grants) = (Arc::clone(call.job), Arc::clone(call.grants));
+        let wall = Duration::from_millis(limits.wall_ms);
+        let caller = Caller::new(job, module.name.clone(), module.sha256, grants, wall);
+        let caller = caller.with_remedy(Arc::clone(&call.remedy)).called(Arc::clone(call.chain), number);
+        let caller = caller.running_states(call.runs_states);
+        let frames = call.record.map(|record| Frames::new(record.bytes));
+        let caller = caller.planning(call.plan.clone()).recording(frames.clone());
+        let caller = Arc::new(caller.with_limits(limits));
+        let watch = module.foresight.watch(call.number, (&arguments.0, &arguments.1), &caller);
+        let mut watch = if call.repeats { watch.map(Watch::repeating) } else { watch };
+        let foreseen = match &mut watch {
+            Some(watch) => watch.foresee(self.broker, &caller, limits).await,
+            None => Vec::new(),
+        };
+        Prepared { caller, frames, watch, foreseen }
+    }
+
     /// Sends the call to its executor. The executor may have to start and to load the module first, all within the
     /// call's time.
     async fn start(
         &self,
         call: &Call<'_>,
         number: u64,
+        prepared: Option<Prepared>,
         arguments: Encoded,
         lease: Option<u64>,
     ) -> Result<Running<'_>, NotStarted> {
@@ -341,17 +381,13 @@ impl Runner<'_> {
             Err(_) => return Err(call.overdue().into()),
         };
         wall = Duration::from_millis(limits.wall_ms);
-        let (job, grants) = (Arc::clone(call.job), Arc::clone(call.grants));
-        let caller = Caller::new(job, module.name.clone(), module.sha256, grants, wall);
-        let caller = caller.with_remedy(Arc::clone(&call.remedy)).called(Arc::clone(call.chain), number);
-        let caller = caller.running_states(call.runs_states);
-        let frames = call.record.map(|record| Frames::new(record.bytes));
-        let caller = caller.planning(call.plan.clone()).recording(frames.clone());
-        let caller = Arc::new(caller.with_limits(&limits));
-        let mut watch = module.foresight.watch(call.number, (&arguments.0, &arguments.1), &caller);
-        let foreseen = watch.as_mut().map(|watch| watch.foresee(self.broker, &caller, &limits));
+        // Answers that were made before a load are old.
+        let Prepared { caller, frames, watch, foreseen } = match prepared.filter(|_| !loads) {
+            Some(prepared) => prepared,
+            None => self.prepare(call, number, &arguments, &limits).await,
+        };
         let (ticket, end) = link.register(&caller, &limits, watch);
-        let terms = Terms { limits: &limits, lease, foreseen: foreseen.unwrap_or_default() };
+        let terms = Terms { limits: &limits, lease, foreseen };
         match link.start(&ticket, &caller, module, &call.function.name, arguments, terms).await {
             Ok(arguments) => Ok(Running { ticket, end, wall, brought: size, arguments, frames, _stay: stay }),
             Err(WireError::TooLarge { limit, .. }) => {

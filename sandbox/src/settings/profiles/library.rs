@@ -114,8 +114,19 @@ impl Library {
 
     /// All profiles, those that take parameters without any.
     pub(crate) fn all(&self) -> Result<Vec<Profile>> {
+        self.those(|_| true)
+    }
+
+    /// The profiles of the owner's folder, likewise. Brine's are right, and reading them would be half of what a minion computes before it
+    /// signs in.
+    pub(crate) fn own(&self) -> Result<Vec<Profile>> {
+        self.those(|name| SHIPPED.iter().all(|(shipped, _)| *shipped != name))
+    }
+
+    fn those(&self, wanted: impl Fn(&str) -> bool) -> Result<Vec<Profile>> {
         self.0
             .iter()
+            .filter(|(name, _)| wanted(name))
             .map(|(name, source)| source.read(name, None, self, &mut Within { files: vec![name.clone()], read: 0 }))
             .collect()
     }

@@ -115,7 +115,7 @@ fn an_owner_has_profiles_of_the_same_kind() {
     // What it includes, and both together where they are about the same.
     let file = profile.lines(&name("file")).join("");
     assert!(file.contains("/srv/web: rw") && file.contains("/var/log: ro"), "{file}");
-    assert!(policy.known_profiles.iter().any(|known| known.name == "web"));
+    assert!(policy.own_profiles.iter().any(|known| known.name == "web"));
     // Another folder, by its name.
     fs::rename(folder.0.path().join("profiles.d"), folder.0.path().join("other")).unwrap();
     assert!(folder.load("profiles: [{web: [nginx]}]").is_err());

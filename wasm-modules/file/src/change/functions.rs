@@ -187,19 +187,6 @@ pub(crate) fn remove(name: &str) -> Done<bool> {
     Ok(done.before.is_some())
 }
 
-pub(crate) fn rmdir(name: &str) -> Done<Value> {
-    absolute(name)?;
-    if !changes::is(name, Kind::Directory)? {
-        return Err(format!("A valid directory was not specified: {name}"));
-    }
-    // One that is not empty stays.
-    Ok(match changes::remove(name, false) {
-        Err(why) if why.starts_with("[Errno 39]") => false.into(),
-        Err(why) => why.into(),
-        Ok(_) => true.into(),
-    })
-}
-
 pub(crate) fn mkdir(name: &str, user: Option<Data>, group: Option<Data>, mode: Option<Data>) -> Done<bool> {
     makedirs_perms(name, user, group, mode)?;
     Ok(true)

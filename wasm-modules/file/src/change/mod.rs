@@ -3,7 +3,7 @@
 //! - `mode.rs`, `owner.rs` modes and owners as Salt's users write them
 //! - `permissions.rs`      what has to be set of them, and setting it
 //! - `directories.rs`      making directories, and walking through them
-//! - `names.rs`            moving, copying, times
+//! - `names.rs`            moving, copying, times; `rmdir.rs` removing empty directories
 //! - `backups.rs`          what files were before; `functions.rs` the functions of all this
 
 pub(crate) mod backups;
@@ -13,3 +13,4 @@ pub(crate) mod mode;
 pub(crate) mod names;
 pub(crate) mod owner;
 pub(crate) mod permissions;
+pub(crate) mod rmdir;

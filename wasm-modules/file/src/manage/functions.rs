@@ -54,6 +54,12 @@ pub(crate) fn source_sum(
     sums::of(name, source, hash, hash_name, saltenv).map(|sum| sum.value()).map_err(Trouble::text)
 }
 
+/// Salt's `file.extract_hash`, of a file's content; None if no hash is in it.
+pub(crate) fn extract_hash(list: &[u8], kind: &str, name: &str, source: &str, hash_name: Option<&str>) -> Value {
+    let found = sums::extract(&String::from_utf8_lossy(list), kind, name, source, hash_name);
+    found.map_or(Value::None, |sum| sum.value())
+}
+
 /// What the functions of this family are asked for, by Salt's names.
 pub(crate) struct Question(Value);
 

@@ -11,7 +11,7 @@ use super::{Trouble, body};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Sum {
     pub(crate) kind: String,
-    /// In lower case.
+    /// In lower case, but for what is searched for in a list.
     pub(crate) hex: String,
 }
 
@@ -55,7 +55,10 @@ pub(crate) fn of(
         let place = Place::of(&source_hash, saltenv);
         let list = body::load(&place).map_err(Trouble::Raised)?;
         let found = match list {
-            Some(list) => search(&String::from_utf8_lossy(&list), name, source, source_hash_name),
+            Some(list) => {
+                let found = search(&String::from_utf8_lossy(&list), None, name, source, source_hash_name);
+                found.map(|sum| Sum { hex: sum.hex.to_ascii_lowercase(), ..sum })
+            }
             None => return Err(Trouble::Failed(format!("Source hash file {} not found", redacted(&source_hash)))),
         };
         return found.ok_or_else(|| Trouble::Failed(invalid(&source_hash)));
@@ -99,14 +102,21 @@ fn checked(kind: &str, hex: &str, said: &str) -> Result<Sum, String> {
     }
 }
 
-/// The hash in a list of hashes: of the line that names `source_hash_name`, the file or the source; else the first.
-pub(crate) fn search(list: &str, name: &str, source: &str, source_hash_name: Option<&str>) -> Option<Sum> {
+/// Salt's `file.extract_hash`: as [`search`], of hashes of a kind, or of all if that is no known one.
+pub(crate) fn extract(list: &str, kind: &str, name: &str, source: &str, source_hash_name: Option<&str>) -> Option<Sum> {
+    let length = KINDS.iter().find(|(known, _)| *known == kind).map(|(_, length)| *length);
+    search(list, length, name, source, source_hash_name)
+}
+
+/// The hash in a list of hashes, as it is written there: of the line that names `source_hash_name`, the file or the source;
+/// else the first. With `length`, hashes of that length alone.
+fn search(list: &str, length: Option<usize>, name: &str, source: &str, source_hash_name: Option<&str>) -> Option<Sum> {
     let (mut first, mut by_hash_name, mut by_name, mut by_source) = (None, None, None, None);
     let last = |text: &str| text.rsplit('/').next().unwrap_or_default().to_owned();
     let source_path = source.split(['?', '#']).next().unwrap_or_default();
     let separator = |c: char| c.is_ascii_whitespace() || matches!(c, '\\' | '/' | '*');
     for line in list.lines().map(str::trim) {
-        let Some(sum) = hash_in(line) else { continue };
+        let Some(sum) = hash_in(line, length) else { continue };
         first.get_or_insert_with(|| sum.clone());
         if let Some(wanted) = source_hash_name.filter(|wanted| !wanted.is_empty())
             && (ends(line, wanted, |c| c.is_ascii_whitespace()) || begins(line, wanted))
@@ -133,10 +143,14 @@ fn begins(line: &str, name: &str) -> bool {
 
 /// The first run of hexadecimal digits in a line that is as long as a hash, between characters that are neither letters
 /// nor digits.
-fn hash_in(line: &str) -> Option<Sum> {
+fn hash_in(line: &str, length: Option<usize>) -> Option<Sum> {
     let mut words = line.split(|c: char| !c.is_ascii_alphanumeric());
-    let word = words.find(|word| (32..=128).contains(&word.len()) && is_hex(word))?;
-    Some(Sum { kind: kind_of(word.len())?.into(), hex: word.to_ascii_lowercase() })
+    let fits = |word: &str| match length {
+        Some(length) => word.len() == length,
+        None => (32..=128).contains(&word.len()),
+    };
+    let word = words.find(|word| fits(word) && is_hex(word))?;
+    Some(Sum { kind: kind_of(word.len())?.into(), hex: word.to_owned() })
 }
 
 #[cfg(test)]
@@ -164,11 +178,23 @@ mod tests {
     fn a_list_of_hashes_is_searched_by_name() {
         let (a, b, c) = ("a".repeat(64), "b".repeat(64), "c".repeat(40));
         let list = format!("# hashes\n{a}  other.tgz\n{b} *dir/app.tgz\napp.conf {c}\n");
-        let hex = |name: &str, source: &str, hash_name| search(&list, name, source, hash_name).map(|sum| sum.hex);
+        let hex = |name: &str, source: &str, hash_name| search(&list, None, name, source, hash_name).map(|sum| sum.hex);
         assert_eq!(hex("/srv/x", "http://h/app.tgz?x=1", None).as_deref(), Some(&*b));
         assert_eq!(hex("/srv/other.tgz", "http://h/app.tgz", None).as_deref(), Some(&*a));
         assert_eq!(hex("/srv/x", "http://h/app.tgz", Some("app.conf")).as_deref(), Some(&*c));
         assert_eq!(hex("/srv/x", "http://h/y", None).as_deref(), Some(&*a));
-        assert_eq!(search("nothing", "a", "b", None), None);
+        assert_eq!(search("nothing", None, "a", "b", None), None);
+    }
+
+    #[test]
+    fn hashes_of_a_kind_are_extracted_as_they_are_written() {
+        let (long, short) = ("A".repeat(64), "c".repeat(40));
+        let list = format!("{long}  x\n{short}  x\n");
+        let found = |kind: &str| extract(&list, kind, "/srv/x", "", None).map(|sum| (sum.kind, sum.hex));
+        assert_eq!(found("sha1"), Some(("sha1".to_owned(), short)));
+        for kind in ["sha256", "", "crc32"] {
+            assert_eq!(found(kind), Some(("sha256".to_owned(), long.clone())), "{kind}");
+        }
+        assert_eq!(found("md5"), None);
     }
 }

@@ -2,10 +2,10 @@
 //!
 //! - `arguments.rs` the arguments of a state
 //! - `managed.rs`, `directory.rs`, `recurse.rs`; `clean.rs` what they remove
-//! - `presence.rs` absent, exists, missing; `links.rs` symlink, hardlink; `names.rs` touch, rename, copy; `tidied.rs`
+//! - `presence.rs` absent, exists, missing; `links.rs` symlink, hardlink; `names.rs` touch, rename, copy; `tidied.rs`; `pruned.rs`
 //! - `replace.rs`, `line.rs`, `blockreplace.rs`, `comment.rs`, `append.rs`, `keyvalue.rs` edits of text; `texts.rs` the texts
 //!   that they add; `accumulated.rs` text for later states
-//! - `serialize.rs`, `decode.rs` files from values; `cached.rs` copies of files from elsewhere
+//! - `patch.rs` patches; `serialize.rs`, `decode.rs` files from values; `cached.rs` copies of files from elsewhere
 
 mod accumulated;
 mod append;
@@ -21,7 +21,9 @@ pub(crate) mod line;
 mod links;
 mod managed;
 mod names;
+mod patch;
 mod presence;
+mod pruned;
 mod recurse;
 pub(crate) mod replace;
 mod serialize;
@@ -143,6 +145,18 @@ impl Guest for Module {
 
     fn tidied(name: String, kwargs: Data) -> Done {
         with(&kwargs, |args| tidied::tidied(&name, args))
+    }
+
+    fn patch(name: String, source: Option<Data>, kwargs: Data) -> Done {
+        let mut arguments = Arguments::new(&kwargs)?;
+        if let Some(source) = source {
+            arguments.set("source", source.value()?);
+        }
+        patch::patch(&name, &arguments).told()
+    }
+
+    fn pruned(name: String, recurse: Option<Data>, ignore_errors: Option<Data>, older_than: Option<Data>) -> Done {
+        pruned::pruned(&name, &given![recurse, ignore_errors, older_than]).told()
     }
 
     fn touch(name: String, atime: Option<Data>, mtime: Option<Data>, makedirs: Option<bool>) -> Done {

@@ -41,7 +41,7 @@ pub(crate) fn run(name: &str, arguments: &Arguments) -> Result<Ret, String> {
         Ok(dataset) => dataset,
         Err(why) => return Ok(Ret::bad(why)),
     };
-    let Some(mut serializer) = Serializer::named(&kind) else {
+    let Some(mut format) = Format::named(&kind) else {
         return Ok(Ret::bad(format!(
             "The {kind} serializer could not be found. It either does not exist or its prerequisites are not installed."
         )));
@@ -50,7 +50,7 @@ pub(crate) fn run(name: &str, arguments: &Arguments) -> Result<Ret, String> {
     let mut merged = None;
     let mut warnings = Vec::new();
     if arguments.flag("merge_if_exists", false) {
-        match existing(name, &serializer)? {
+        match existing(name, &format)? {
             Ok(Some(old)) => {
                 let new = serialize::merged(&old, &wanted)?;
                 if old.equals(&new) == Some(true) {
@@ -66,10 +66,9 @@ pub(crate) fn run(name: &str, arguments: &Arguments) -> Result<Ret, String> {
         warnings.push("The 'deserializer_opts' option is ignored unless merge_if_exists is set to True.".to_owned());
     }
     for (option, value) in options(&kind, arguments)? {
-        serializer.set(&option, &value)?;
+        format.set(&option, &value)?;
     }
-    let text = serializer.text(&wanted)?;
-    let mut ret = managed::managed(name, &file(arguments, &format!("{text}\n")))?;
+    let mut ret = managed::managed(name, &file(arguments, format.content(&wanted)?))?;
     if is_dry_run() && ret.result != Some(false) {
         ret.comment = match ret.result {
             None => format!("Dataset will be serialized and stored into {name}"),
@@ -81,6 +80,46 @@ pub(crate) fn run(name: &str, arguments: &Arguments) -> Result<Ret, String> {
     }
     ret.warnings.extend(warnings);
     Ok(ret)
+}
+
+/// How a value is written.
+enum Format {
+    Text(Serializer),
+    /// Bytes, without options.
+    MessagePack,
+}
+
+impl Format {
+    fn named(name: &str) -> Option<Self> {
+        if name == "msgpack" { Some(Self::MessagePack) } else { Serializer::named(name).map(Self::Text) }
+    }
+
+    fn set(&mut self, option: &str, value: &brine_render::Value) -> Result<(), String> {
+        match self {
+            Self::Text(serializer) => serializer.set(option, value),
+            Self::MessagePack => Err(format!("the serializer msgpack has no option {option} here")),
+        }
+    }
+
+    /// The content of a file. As in Salt, a text ends with a line.
+    fn content(&self, value: &brine_render::Value) -> Result<Vec<u8>, String> {
+        match self {
+            Self::Text(serializer) => Ok(format!("{}\n", serializer.text(value)?).into_bytes()),
+            Self::MessagePack => Ok(wire::data(value)?.msgpack),
+        }
+    }
+
+    fn value(&self, content: Vec<u8>, name: &str) -> Result<brine_render::Value, String> {
+        match self {
+            Self::Text(serializer) => lines::text(&content).and_then(|text| {
+                // The parser names the file that it reads.
+                let in_file =
+                    |why: String| why.replace("\"<unicode string>\"", &format!("\"{name}\"")).replace("<???>", name);
+                serializer.value(text).map_err(in_file)
+            }),
+            Self::MessagePack => wire::value(&Data { msgpack: content }),
+        }
+    }
 }
 
 /// The value to write; the inner error is the comment of a failed state.
@@ -98,17 +137,12 @@ fn dataset(arguments: &Arguments) -> Result<Result<Value, String>, String> {
 }
 
 /// The value in the file; none if there is no file, or nothing in it.
-fn existing(name: &str, serializer: &Serializer) -> Result<Result<Option<brine_render::Value>, String>, String> {
+fn existing(name: &str, format: &Format) -> Result<Result<Option<brine_render::Value>, String>, String> {
     if !changes::is(name, Kind::Regular)? {
         return Ok(Ok(None));
     }
     let content = place::read(name)?.unwrap_or_default();
-    let value = lines::text(&content).and_then(|text| {
-        // The parser names the file that it reads.
-        let in_file = |why: String| why.replace("\"<unicode string>\"", &format!("\"{name}\"")).replace("<???>", name);
-        serializer.value(text).map_err(in_file)
-    });
-    Ok(value.map(|value| Some(value).filter(|value| !matches!(value, brine_render::Value::None))))
+    Ok(format.value(content, name).map(|value| Some(value).filter(|value| !matches!(value, brine_render::Value::None))))
 }
 
 /// The state's own options, and over them `serializer_opts`.
@@ -155,10 +189,10 @@ fn repacked(given: Option<&Value>) -> Vec<(String, Value)> {
 }
 
 /// The arguments of `file.managed`.
-fn file(arguments: &Arguments, text: &str) -> Arguments {
+fn file(arguments: &Arguments, content: Vec<u8>) -> Arguments {
     let given = OF_THE_FILE.iter().filter_map(|name| Some(((*name).into(), arguments.get(name)?.clone())));
     let mut of_file = Arguments::from(given.collect());
     // Bytes are written as they are.
-    of_file.set("contents", Value::Bytes(text.as_bytes().to_vec()));
+    of_file.set("contents", Value::Bytes(content));
     of_file
 }

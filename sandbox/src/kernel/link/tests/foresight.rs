@@ -1,15 +1,16 @@
 //! Answers that come with a call, and what an executor may say of them.
 
 use super::*;
-use crate::kernel::foresight::Watch;
 
 /// Starts another call of the module. Returns the number of the call and the answers that came with it.
 async fn next(it: &mut Taken, module: &Loadable, caller: &Arc<Caller>) -> (Ticket, Vec<(HostOp, ByteBuf)>) {
     let arguments = (vec![0x90], vec![0x80]);
     let limits = Limits { host_calls: 2, ..Limits::default() };
     let mut watch = module.foresight.watch(0, (&arguments.0, &arguments.1), caller);
-    let foresee = |watch: &mut Watch| watch.foresee(&*it.broker, caller, &limits);
-    let foreseen = watch.as_mut().map(foresee).unwrap_or_default();
+    let foreseen = match &mut watch {
+        Some(watch) => watch.foresee(&*it.broker, caller, &limits).await,
+        None => Vec::new(),
+    };
     let (ticket, _) = it.link.register(caller, &limits, watch);
     let terms = Terms { limits: &limits, lease: None, foreseen };
     it.link.start(&ticket, caller, module, "f", arguments, terms).await.unwrap();
