@@ -69,7 +69,7 @@ pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
         let (file, name) = file.map(|file| (file.path(), file.file_name()))?;
         if file.extension().is_some_and(|kind| kind == "json" || kind == "cwasm" || kind == "verified") {
             let mut copy = tempfile::NamedTempFile::new_in(to)?;
-            match File::open(&file).and_then(|mut file| io::copy(&mut file, &mut copy)) {
+            match File::open(&file).and_then(|mut file| io::copy(&mut file, copy.as_file_mut())) {
                 Ok(_) => drop(copy.persist(to.join(name))?),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
