@@ -129,7 +129,12 @@ fn repositories_are_as_in_salt() {
 
 #[test]
 fn packages_of_python_are_as_in_salt() {
-    let Some([ours, theirs]) = compare(include_str!("pip.sh"), &steps(include_str!("pip.json"))) else { return };
+    // Each state starts pip several times, which takes a second each time.
+    let mut steps = steps(include_str!("pip.json"));
+    if std::env::var_os("BRINE_LONG").is_none() {
+        steps = steps.into_iter().skip(1).step_by(3).collect();
+    }
+    let Some([ours, theirs]) = compare(include_str!("pip.sh"), &steps) else { return };
     let there = "for venv in venv other; do /opt/$venv/bin/python -m pip list; done";
     assert_eq!(ours.shell(there), theirs.shell(there));
 }
