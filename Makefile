@@ -112,14 +112,15 @@ programs: setup console
 	cargo build $(CHECKED) --locked --bins --tests --benches --examples $(TESTED)
 	$(MAKE) modules SALT_MODULE=$(BIN)/salt-module
 
-# `make test` runs the same against the newest line only.
-interop: programs engines ## interop with Python Salt 3008, 3007 and 3006, as masters, minions and clients
+# `make test` runs the same against the newest line only, some of it in a shorter form.
+interop: programs engines ## interop with Python Salt 3008, 3007 and 3006, as masters, minions and clients, and modules in all languages: the long forms
 	@tools/pepper-venv.sh $(TARGET)/venv/pepper
 	@for line in $(INTEROP_LINES); do \
 	  echo "interop: Python Salt $$line"; \
 	  tools/salt-venv.sh $$line $(TARGET)/venv/salt-$$line && \
 	  BRINE_LONG=yes BRINE_PYTHON=$(TARGET)/venv/salt-$$line/bin/python $(RUN_ALL) --locked $(TESTED) --test interop || exit 1; \
 	done
+	BRINE_LONG=yes $(RUN_ALL) --locked $(TESTED) --test languages
 
 # FORMULAS has a folder for each repository of tests/formulas/formulas.tsv, at its commit. V=-v prints each difference.
 formulas: setup ## compile public formulas and compare with stock Salt; FORMULAS=folder

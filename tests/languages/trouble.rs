@@ -4,10 +4,14 @@
 use std::thread;
 
 use crate::build::built;
-use crate::{keep, start};
+use crate::{keep, long, start};
 
 #[test]
 fn errors_that_nothing_catches_are_told_and_what_is_printed_is_logged() {
+    // Two interpreters with another program in each are compiled for it.
+    if !long() {
+        return;
+    }
     let [python, js] = thread::scope(|scope| {
         let python = scope.spawn(|| built("tests/languages/trouble_py", "trouble_py"));
         let js = built("tests/languages/trouble_js", "trouble_js");
