@@ -158,7 +158,7 @@ async fn a_flood_of_events_does_not_grow_the_page() {
     tokio::time::sleep(Duration::from_secs(10)).await;
     let (before, sent) = (heap(&browser).await, server.state.sent.load(Ordering::SeqCst));
     let seen = seen(&browser).await;
-    let seconds = if std::env::var_os("BRINE_LONG").is_some() { 60 } else { 15 };
+    let seconds = if brine_tests::long() { 60 } else { 15 };
     tokio::time::sleep(Duration::from_secs(seconds)).await;
     let sent = server.state.sent.load(Ordering::SeqCst) - sent;
     let seen = self::seen(&browser).await - seen;

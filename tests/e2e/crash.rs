@@ -12,7 +12,7 @@ const FILES: usize = 40;
 /// The files after which the executor or the minion is killed: two of each, or twenty with `BRINE_LONG`.
 fn moments() -> Vec<usize> {
     let all = (0..20).map(|number| number * 17 % (FILES - 2));
-    if std::env::var_os("BRINE_LONG").is_some() { all.collect() } else { vec![3, 29] }
+    if brine_tests::long() { all.collect() } else { vec![3, 29] }
 }
 
 /// Rounds after which the minion starts again and forgets which executors died.

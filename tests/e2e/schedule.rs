@@ -114,7 +114,7 @@ fn what_is_wrong_in_the_schedule_of_the_pillar_is_said_once_and_harms_nothing() 
 
 /// Rounds of a start and a kill.
 fn rounds() -> usize {
-    if std::env::var_os("BRINE_LONG").is_some() { 100 } else { 4 }
+    if brine_tests::long() { 100 } else { 4 }
 }
 
 /// The time between two dates of the job `dates`.

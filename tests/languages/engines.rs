@@ -8,11 +8,11 @@ use std::time::Duration;
 use brine_kit::wait::{Deadline as _, wait_for};
 use brine_protocol::event::{Event, Framing, frame};
 use brine_protocol::value::{Value, map};
-use brine_tests::compiled;
 use brine_tests::salt::{Kind, Master};
+use brine_tests::{compiled, long};
 
+use crate::COMPILE;
 use crate::build::{guest_rustc, salt_module};
-use crate::{COMPILE, long};
 
 const LANGUAGES: [&str; 4] = ["rust", "c", "python", "js"];
 /// Where the compiled engines are kept between runs of the tests.

@@ -28,11 +28,6 @@ const COMPILE: &str = "compile: {cpu: 600s, wall: 900s}";
 /// Compiled code that no test used for this long is not kept.
 const UNUSED: Duration = Duration::from_hours(14 * 24);
 
-/// Whether interpreters are compiled that [`reports`] does without: a processor is busy with each for half a minute in a build for tests.
-fn long() -> bool {
-    std::env::var_os("BRINE_LONG").is_some()
-}
-
 /// Starts a master and a minion that has the compiled code of earlier tests.
 fn start(modules: &str) -> (Master, Minion) {
     let master = Master::start("");

@@ -4,10 +4,11 @@ use std::fs;
 use std::path::PathBuf;
 use std::thread;
 
+use brine_tests::long;
 use serde_json::{Value, json};
 
 use crate::build::{built, salt_module};
-use crate::{keep, long, start};
+use crate::{keep, start};
 
 /// Modules, their folders, and calls of them. Those with an interpreter are compiled again for each replay.
 const MODULES: [(&str, &str, &[&str]); 6] = [

@@ -3,13 +3,16 @@
 
 use std::thread;
 
+use brine_tests::long;
+
 use crate::build::built;
-use crate::{keep, long, start};
+use crate::{keep, start};
 
 #[test]
 fn errors_that_nothing_catches_are_told_and_what_is_printed_is_logged() {
     // Two interpreters with another program in each are compiled for it.
     if !long() {
+        eprintln!("only in the long form: BRINE_LONG is not set");
         return;
     }
     let [python, js] = thread::scope(|scope| {

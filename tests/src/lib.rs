@@ -19,6 +19,11 @@ pub mod preloaded;
 pub mod salt;
 pub mod small_disk;
 
+/// Whether tests that can be exhaustive are (`BRINE_LONG`, which `make interop` sets).
+pub fn long() -> bool {
+    std::env::var_os("BRINE_LONG").is_some()
+}
+
 /// Checks whether a whole text is as expected. `…` stands for any text; on a line of its own it stands for any lines.
 pub fn fits(text: &str, expect: &str) -> bool {
     let expect = expect.replace("\n…\n", "\n…");

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 /// Kills of the minion: 4, or 200 with `BRINE_LONG`.
 fn kills() -> usize {
-    if std::env::var_os("BRINE_LONG").is_some() { 200 } else { 4 }
+    if brine_tests::long() { 200 } else { 4 }
 }
 
 fn receipt(args: &[&str]) -> Output {

@@ -40,7 +40,7 @@ fn steps() -> Vec<Vec<Value>> {
         let high = json!({step["id"].as_str().unwrap_or("it"): {module: chunk, "__sls__": "tests", "__env__": "base"}});
         // Applied once more only in the long form.
         let mut modes: Vec<&str> = step["run"].as_str().expect("how to run it").split_whitespace().collect();
-        if std::env::var_os("BRINE_LONG").is_none() {
+        if !brine_tests::long() {
             modes.truncate(2);
         }
         for mode in modes {

@@ -5,6 +5,7 @@
 use std::path::Path;
 
 use brine_kit::throwaway::ThrowawayRoot;
+use brine_tests::long;
 use brine_tests::salt::{Kind, Minion, python};
 use serde_json::{Value, json};
 
@@ -39,10 +40,6 @@ fn steps(file: &str) -> Vec<Step> {
     };
     let dry = if long() { &[true, false, false][..] } else { &[true, false] };
     runs.iter().flat_map(|run| dry.iter().map(|dry| (high(run), *dry)).collect::<Vec<_>>()).collect()
-}
-
-fn long() -> bool {
-    std::env::var_os("BRINE_LONG").is_some()
 }
 
 /// Without what differs between two runs.

@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 
 /// Returns the number of targets of each type: five times as many with `BRINE_LONG`, which `make interop` sets.
 fn cases_of_each_type() -> usize {
-    if std::env::var_os("BRINE_LONG").is_some() { 5_000 } else { 1_000 }
+    if brine_tests::long() { 5_000 } else { 1_000 }
 }
 
 /// Number of targets with the same minions.
