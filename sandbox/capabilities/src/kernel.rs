@@ -2,16 +2,18 @@
 
 use crate::prelude::*;
 
-/// The tables that there are: below `/proc`, but for `interfaces`, `localtime`, those of processes and the public keys. None has what single
+/// The tables that there are: below `/proc`, but for `interfaces`, `load-averages`, `localtime`, `memory-used`, those of processes and the public keys. None has what single
 /// processes are told or tell, such as arguments and variables, but for `process-arguments`, which no module has by default.
-pub(crate) const TABLES: [&str; 26] = [
+pub(crate) const TABLES: [&str; 28] = [
     "cpuinfo",
     "diskstats",
     "filesystems",
     "interfaces",
+    "load-averages",
     "loadavg",
     "localtime",
     "meminfo",
+    "memory-used",
     "minion.pub",
     "minion_master.pub",
     "net/arp",
@@ -34,14 +36,15 @@ pub(crate) const TABLES: [&str; 26] = [
 ];
 
 /// Those that the kernel makes of a few numbers, and whose size does not grow with the host, or hardly.
-const SMALL: [&str; 6] = ["loadavg", "localtime", "meminfo", "swaps", "uptime", "version"];
+const SMALL: [&str; 8] =
+    ["load-averages", "loadavg", "localtime", "meminfo", "memory-used", "swaps", "uptime", "version"];
 
 pub(crate) const DECLARATION: Declaration = Declaration {
     standard: &[
         ("dnsutil", Standard::Names(&["localtime"])),
         ("key", Standard::Names(&["minion.pub", "minion_master.pub"])),
-        ("load", Standard::Names(&["loadavg"])),
-        ("memusage", Standard::Names(&["meminfo"])),
+        ("load", Standard::Names(&["load-averages"])),
+        ("memusage", Standard::Names(&["memory-used"])),
         // Whom this host talks to (`net/tcp` and the others) is the owner's to open.
         ("network", Standard::Names(&["interfaces", "net/arp", "net/ipv6_route", "net/route"])),
         ("network_info", Standard::Names(&["net/dev"])),

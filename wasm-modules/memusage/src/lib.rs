@@ -27,16 +27,12 @@ impl exports::beacons::Guest for Module {
 
     fn beacon(config: Data, _: Option<Vec<u8>>) -> Result<Reading, String> {
         let config = beacons::merged("memusage", &config)?;
-        look(&config, &beacons::table("meminfo")?)
+        look(&config, &beacons::table("memory-used")?)
     }
 }
 
-fn look(config: &Value, meminfo: &str) -> Result<Reading, String> {
-    let bytes = |entry: &str| beacons::memory(meminfo, entry);
-    let Some(total) = bytes("MemTotal") else { return Err("the kernel does not say how much memory there is".into()) };
-    // Older kernels do not estimate what could be had.
-    let available = bytes("MemAvailable").or_else(|| bytes("MemFree")).unwrap_or_default();
-    let used = beacons::part(total - available, total);
+fn look(config: &Value, used: &str) -> Result<Reading, String> {
+    let used: f64 = used.parse().map_err(|_| format!("the part of the memory that is used is no number: {used}"))?;
     let most = beacons::percent(config.get("percent").ok_or("percent is missing")?)?;
     let event = (used >= most).then(|| Value::dict([("memusage", Value::Float(used))]));
     Ok(Reading::events(event.into_iter().collect()))
@@ -50,9 +46,9 @@ mod tests {
 
     #[test]
     fn what_reaches_the_bound_is_told() {
-        let table = "MemTotal: 400 kB\nMemFree: 1 kB\nMemAvailable: 300 kB\n";
-        let event = |percent: &'static str| look(&Value::dict([("percent", percent.into())]), table).unwrap().events;
+        let event = |percent: &'static str| look(&Value::dict([("percent", percent.into())]), "25.0").unwrap().events;
         assert_eq!(event("25%"), [Data::from(Value::dict([("memusage", Value::Float(25.0))]))]);
         assert!(event("25.1").is_empty());
+        assert!(look(&Value::dict([("percent", "1%".into())]), "much").is_err());
     }
 }

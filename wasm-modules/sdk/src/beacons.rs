@@ -134,13 +134,6 @@ pub fn table(name: &str) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&kernel::read(name)?).into_owned())
 }
 
-/// Bytes of an entry of `meminfo`.
-pub fn memory(meminfo: &str, entry: &str) -> Option<f64> {
-    let line = meminfo.lines().find_map(|line| line.strip_prefix(entry)?.strip_prefix(':'))?;
-    let kilobytes: f64 = line.split_whitespace().next()?.parse().ok()?;
-    Some(kilobytes * 1024.0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -166,13 +159,5 @@ mod tests {
         assert_eq!(part(1.0, 3.0), 33.3);
         assert_eq!(part(1.0, 0.0), 0.0);
         assert_eq!(part(2.25, 100.0), 2.2);
-    }
-
-    #[test]
-    fn memory_is_in_bytes() {
-        let table = "MemTotal:       24608632 kB\nMemFree:         1 kB\nHugePages_Total:       0\n";
-        assert_eq!(memory(table, "MemTotal"), Some(24_608_632.0 * 1024.0));
-        assert_eq!(memory(table, "Mem"), None);
-        assert_eq!(memory(table, "SwapTotal"), None);
     }
 }

@@ -1,17 +1,22 @@
 //! `brine:host/kernel`: the kernel's tables of this host.
 //!
-//! - [`interfaces`] the network interfaces, of which the kernel has no file · [`processes`] what runs
+//! - [`interfaces`] the network interfaces, of which the kernel has no file · [`figures`] parts of tables
+//! - [`processes`] what runs · [`names`] the names alone
 
+mod figures;
 mod interfaces;
+mod names;
 mod processes;
 
-use std::io::{ErrorKind, Read as _};
+use std::io::{Error, ErrorKind, Read as _};
 use std::path::Path;
+use std::sync::Arc;
 
 use brine_protocol::value::{Value, bytes};
 use brine_sandbox::{Caller, HostError, KernelOp};
 
 use super::{MinionBroker, Perform};
+pub(super) use names::Names;
 
 /// Upper bound on the bytes of a table. That of a host with 512 processors has some 700 KB.
 const MAX_TABLE: u64 = 4 << 20;
@@ -30,7 +35,11 @@ impl Perform<KernelOp> for MinionBroker {
         if small {
             return read(&table, &pki).map(bytes);
         }
-        let read = tokio::task::spawn_blocking(move || read(&table, &pki));
+        let names = Arc::clone(&self.process_names);
+        let read = tokio::task::spawn_blocking(move || match &*table {
+            "processes" => names.table().map_err(|error| failed(&table, &error)),
+            _ => read(&table, &pki),
+        });
         read.await.map_err(|_| HostError::Failed("the minion failed".to_owned()))?.map(bytes)
     }
 }
@@ -40,11 +49,18 @@ fn read(table: &str, pki: &Path) -> Result<Vec<u8>, HostError> {
         "localtime" => Ok(jiff::Zoned::now().strftime("%Y-%m-%dT%H:%M:%S%:z").to_string().into_bytes()),
         "minion.pub" | "minion_master.pub" => public_key(&pki.join(table)),
         "interfaces" => interfaces::table(),
+        "load-averages" => whole("/proc/loadavg").map(|loadavg| figures::load_averages(&loadavg)),
+        "memory-used" => whole("/proc/meminfo").and_then(|meminfo| {
+            figures::memory_used(&meminfo).ok_or_else(|| Error::other("the kernel does not say how much there is"))
+        }),
         "process-arguments" => processes::arguments(),
-        "processes" => processes::names(),
         file => whole(&format!("/proc/{file}")),
     };
-    read.map_err(|error| HostError::Failed(format!("{table} cannot be read: {error}")))
+    read.map_err(|error| failed(table, &error))
+}
+
+fn failed(table: &str, error: &Error) -> HostError {
+    HostError::Failed(format!("{table} cannot be read: {error}"))
 }
 
 /// A public key in PEM, empty if there is none yet.

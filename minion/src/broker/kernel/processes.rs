@@ -1,20 +1,16 @@
-//! What runs on this host: the tables `processes`, `process-list` and `process-arguments`.
+//! What runs on this host: the tables `process-list` and `process-arguments`.
 
 use std::collections::HashMap;
-use std::io::{self, Read as _};
+use std::io;
 
 use brine_sandbox::{HostError, UsersOp};
 
+use super::names::name;
 use super::{MAX_TABLE, whole};
 use crate::broker::MinionBroker;
 
 /// Upper bound on the processes that are looked at.
 const MAX_PROCESSES: usize = 100_000;
-/// The kernel keeps so many bytes of a process's name.
-const KEPT: usize = 15;
-/// Those of the kernel's own workers are longer, up to this with the end of the line.
-const MAX_KEPT: usize = 128;
-
 /// Upper bound on the users whose names are looked up for a table.
 const MAX_USERS: usize = 1_000;
 
@@ -100,21 +96,8 @@ pub(super) fn arguments() -> io::Result<Vec<u8>> {
     Ok(table)
 }
 
-/// The names of all processes, each ended by a NUL byte.
-pub(super) fn names() -> io::Result<Vec<u8>> {
-    let mut all = Vec::new();
-    for pid in pids()? {
-        // One that ended meanwhile has no name.
-        if let Ok(name) = name(&pid) {
-            all.extend(name);
-            all.push(0);
-        }
-    }
-    Ok(all)
-}
-
 /// The numbers of all processes.
-fn pids() -> io::Result<impl Iterator<Item = String>> {
+pub(super) fn pids() -> io::Result<impl Iterator<Item = String>> {
     let names = std::fs::read_dir("/proc")?
         .flatten()
         .take(MAX_PROCESSES)
@@ -122,47 +105,9 @@ fn pids() -> io::Result<impl Iterator<Item = String>> {
     Ok(names.filter(|name| name.bytes().all(|b| b.is_ascii_digit())))
 }
 
-fn name(pid: &str) -> io::Result<Vec<u8>> {
-    let mut name = kept_name(pid)?;
-    while name.last() == Some(&b'\n') {
-        name.pop();
-    }
-    if name.len() >= KEPT
-        && let Some(full) = full_name(pid, &name)
-    {
-        name = full;
-    }
-    name.retain(|byte| *byte != 0);
-    Ok(name)
-}
-
-/// The name that the kernel keeps of a process. One read is enough, and there are many processes.
-fn kept_name(pid: &str) -> io::Result<Vec<u8>> {
-    let mut name = [0; MAX_KEPT];
-    let length = std::fs::File::open(format!("/proc/{pid}/comm"))?.read(&mut name)?;
-    Ok(name[..length].to_vec())
-}
-
-/// The name of the program, if the kernel's is its beginning. Of the arguments nothing else is given away.
-fn full_name(pid: &str, kept: &[u8]) -> Option<Vec<u8>> {
-    let arguments = whole(&format!("/proc/{pid}/cmdline")).ok()?;
-    let program = arguments.split(|byte| *byte == 0).next()?;
-    let name = program.rsplit(|byte| *byte == b'/').next()?;
-    name.starts_with(kept).then(|| name.to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn processes_have_the_whole_names_of_their_programs() {
-        let own = std::env::current_exe().unwrap();
-        let own = own.file_name().unwrap().to_str().unwrap().as_bytes();
-        let all = names().unwrap();
-        assert_eq!(all.last(), Some(&0));
-        assert!(all.split(|byte| *byte == 0).any(|name| name == own), "{}", String::from_utf8_lossy(&all));
-    }
 
     #[test]
     fn a_process_has_its_number_and_its_memory() {

@@ -24,14 +24,16 @@ use paths::Files;
 use words::{Risk, is_all, named, sentence};
 
 /// The kernel's tables that say nothing of who uses this host and for what.
-const HARMLESS_TABLES: [&str; 15] = [
+const HARMLESS_TABLES: [&str; 17] = [
     "cpuinfo",
     "diskstats",
     "filesystems",
     "interfaces",
+    "load-averages",
     "loadavg",
     "localtime",
     "meminfo",
+    "memory-used",
     "minion.pub",
     "minion_master.pub",
     "net/dev",

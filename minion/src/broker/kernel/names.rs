@@ -1,0 +1,154 @@
+//! The names of processes, and the table `processes`. Beacons read it each second, and on most hosts there is nothing that takes them longer.
+
+use std::collections::HashMap;
+use std::io::{self, Read as _};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::processes::pids;
+use super::whole;
+
+/// The kernel keeps so many bytes of a process's name.
+const KEPT: usize = 15;
+/// Those of the kernel's own workers are longer, up to this with the end of the line.
+const MAX_KEPT: usize = 128;
+/// Age up to which a table is given to others: so those that look at the same time share one.
+const SHARED: Duration = Duration::from_millis(100);
+/// Age at which the programs' whole names are read anew: for what was exchanged meanwhile for another whose name begins the same.
+const MAX_AGE: Duration = Duration::from_secs(30);
+
+/// The table `processes`, as it was last.
+#[derive(Debug, Default)]
+pub(in crate::broker) struct Names(Mutex<Last>);
+
+#[derive(Debug, Default)]
+struct Last {
+    table: Vec<u8>,
+    read: Option<Instant>,
+    /// The whole names of the processes whose name the kernel may have cut off: by number, with what the kernel has of it. The numbers and
+    /// names of the last table alone.
+    whole: HashMap<(String, Vec<u8>), Vec<u8>>,
+    read_whole: Option<Instant>,
+}
+
+impl Names {
+    /// Returns the names of all processes, each ended by a NUL byte: as they are now, or were a moment ago.
+    ///
+    /// # Errors
+    /// If `/proc` cannot be read.
+    pub(super) fn table(&self) -> io::Result<Vec<u8>> {
+        // Others wait for the reader, and share what it read.
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.read.is_none_or(|read| read.elapsed() > SHARED) {
+            last.look()?;
+        }
+        Ok(last.table.clone())
+    }
+}
+
+impl Last {
+    fn look(&mut self) -> io::Result<()> {
+        let mut known = std::mem::take(&mut self.whole);
+        if self.read_whole.is_none_or(|read| read.elapsed() > MAX_AGE) {
+            known.clear();
+            self.read_whole = Some(Instant::now());
+        }
+        self.table.clear();
+        for pid in pids()? {
+            // One that ended meanwhile has no name.
+            let Ok(kept) = kept_name(&pid) else { continue };
+            if kept.len() < KEPT {
+                self.table.extend(kept);
+            } else {
+                let key = (pid, kept);
+                let name = known.remove(&key).unwrap_or_else(|| whole_name(&key.0, &key.1));
+                self.table.extend(&name);
+                self.whole.insert(key, name);
+            }
+            self.table.push(0);
+        }
+        self.read = Some(Instant::now());
+        Ok(())
+    }
+}
+
+/// The name of one process.
+///
+/// # Errors
+/// If there is no such process any more.
+pub(super) fn name(pid: &str) -> io::Result<Vec<u8>> {
+    let kept = kept_name(pid)?;
+    Ok(if kept.len() < KEPT { kept } else { whole_name(pid, &kept) })
+}
+
+/// The name that the kernel keeps of a process. One read is enough, and there are many processes.
+fn kept_name(pid: &str) -> io::Result<Vec<u8>> {
+    let mut name = [0; MAX_KEPT];
+    let length = std::fs::File::open(format!("/proc/{pid}/comm"))?.read(&mut name)?;
+    let mut name = name[..length].to_vec();
+    while name.last() == Some(&b'\n') {
+        name.pop();
+    }
+    name.retain(|byte| *byte != 0);
+    Ok(name)
+}
+
+/// The name of the program, if the kernel's is its beginning, and otherwise that one. Of the arguments nothing else is given away.
+fn whole_name(pid: &str, kept: &[u8]) -> Vec<u8> {
+    let arguments = whole(&format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let program = arguments.split(|byte| *byte == 0).next().unwrap_or_default();
+    let name = program.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    if name.starts_with(kept) { name.to_owned() } else { kept.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn has(table: &[u8], wanted: &[u8]) -> bool {
+        table.split(|byte| *byte == 0).any(|name| name == wanted)
+    }
+
+    #[test]
+    fn processes_have_the_whole_names_of_their_programs() {
+        let own = std::env::current_exe().unwrap();
+        let own = own.file_name().unwrap().to_str().unwrap().as_bytes();
+        let names = Names::default();
+        // The second time the name is known.
+        for _ in 0..2 {
+            let table = names.table().unwrap();
+            assert_eq!(table.last(), Some(&0));
+            assert!(has(&table, own), "{}", String::from_utf8_lossy(&table));
+            names.0.lock().unwrap().read = None;
+        }
+        let pid = std::process::id().to_string();
+        assert_eq!(name(&pid).unwrap(), own);
+        // This program's name is longer than what the kernel keeps.
+        assert!(names.0.lock().unwrap().whole.keys().any(|(of, _)| *of == pid));
+    }
+
+    #[test]
+    fn a_table_is_shared_for_a_moment_and_then_read_anew() {
+        let names = Names::default();
+        let program = std::env::temp_dir().join(format!("a-name-of-a-program-{}", std::process::id()));
+        std::fs::copy("/bin/sleep", &program).unwrap();
+        let wanted = program.file_name().unwrap().to_str().unwrap().as_bytes();
+        assert!(!has(&names.table().unwrap(), wanted));
+        let mut started = std::process::Command::new(&program).arg("60").spawn().unwrap();
+        let age = |age: Duration| {
+            let mut last = names.0.lock().unwrap();
+            last.read = Instant::now().checked_sub(age);
+        };
+        age(Duration::ZERO);
+        let shared = has(&names.table().unwrap(), wanted);
+        age(2 * SHARED);
+        let read = has(&names.table().unwrap(), wanted);
+        started.kill().unwrap();
+        started.wait().unwrap();
+        age(2 * SHARED);
+        let gone = !has(&names.table().unwrap(), wanted);
+        let kept = names.0.lock().unwrap().whole.values().any(|name| name == wanted);
+        std::fs::remove_file(&program).unwrap();
+        assert_eq!((shared, read, gone, kept), (false, true, true, false));
+    }
+}
