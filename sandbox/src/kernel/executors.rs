@@ -14,6 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::kernel::directories::Reach;
 use crate::kernel::link::Link;
 use crate::kernel::name::ModuleName;
+use crate::kernel::process::Process;
 use crate::kernel::supervisor::{Executor, Lease, NoExecutor, Parts};
 use crate::kernel::suspects::{Content, Standing};
 
@@ -77,12 +78,12 @@ impl Drop for Patient<'_> {
 }
 
 impl ExecutorSet {
-    /// Starts the executor without direct grants.
-    pub(crate) async fn start(parts: Parts, idle: Duration) -> Result<Self, String> {
-        let plain = Arc::new(Executor::start(parts.clone(), DirectGrants::default()).await?);
+    /// Begins with the first process of the executor without direct grants.
+    pub(crate) async fn start(parts: Parts, idle: Duration, first: Process) -> Self {
+        let plain = Arc::new(Executor::start(parts.clone(), DirectGrants::default(), first).await);
         let others = Group::new(MAX_UP, NoExecutor::Busy(MAX_UP));
         let wards = Group::new(WARDS, NoExecutor::BusyWards(WARDS));
-        Ok(Self { parts, idle, plain, others, wards, patients: Mutex::default() })
+        Self { parts, idle, plain, others, wards, patients: Mutex::default() }
     }
 
     fn patients(&self) -> MutexGuard<'_, [Ward; WARDS]> {

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use brine_sandbox_walls::Walls;
-use brine_sandbox_wire::{JobContext, PolicyOp, Sha256Hex, StateContext};
+use brine_sandbox_wire::{DirectGrants, JobContext, PolicyOp, Sha256Hex, StateContext};
 use bytes::Bytes;
 use rmpv::Value;
 use tokio::sync::{Mutex, Semaphore};
@@ -25,7 +25,7 @@ use crate::kernel::cache::{Cache, own_folder};
 use crate::kernel::cgroup::Groups;
 use crate::kernel::compile::Compiler;
 use crate::kernel::executors::ExecutorSet;
-use crate::kernel::process::{ExecutorProgram, Living};
+use crate::kernel::process::{self, ExecutorProgram, Living};
 use crate::kernel::record::Record;
 use crate::kernel::run::Runner;
 use crate::kernel::supervisor::{Parts, Restarts};
@@ -168,8 +168,30 @@ impl Sandbox {
         };
         let user = user::of_the_sandbox(config.settings.user.as_deref()).map_err(StartError::Wall)?;
         let compiler = Compiler { program: config.compiler, limits: config.settings.compile, user: user.clone() };
+        let jobs = Arc::new(Jobs::new(Bounds {
+            max_running: config.settings.max_running,
+            max_waiting: config.settings.max_waiting,
+            max_queued: config.settings.max_queued,
+            memory: config.settings.total_memory,
+        }));
+        let living = Living::default();
+        let program = ExecutorProgram {
+            path: config.executor,
+            max_running: jobs.max_calls(),
+            computing: jobs.max_running(),
+            memory: config.settings.total_memory,
+            user,
+            whole: config.settings.require_second_wall,
+            groups: Groups::find(),
+            living: living.clone(),
+        };
+        // The executor starts beside the compiler and the folders: each takes milliseconds of every start. If one of them fails, the process
+        // ends with this set.
+        let mut starting = JoinSet::new();
+        let first = program.clone();
+        starting.spawn(async move { process::start(&first, &DirectGrants::default()).await });
         let (engine, walls) = compiler.engine().await.map_err(|error| StartError::Compiler(error.to_string()))?;
-        let (living, lacking) = (Living::default(), walls.lacking());
+        let lacking = walls.lacking();
         if config.settings.require_second_wall && !lacking.is_empty() {
             let lacking = lacking.join("; ");
             return Err(StartError::Wall(format!(
@@ -199,25 +221,10 @@ impl Sandbox {
             }
         }
         let broker = broker.await.ok_or(StartError::GivenUp)?;
-        let jobs = Arc::new(Jobs::new(Bounds {
-            max_running: config.settings.max_running,
-            max_waiting: config.settings.max_waiting,
-            max_queued: config.settings.max_queued,
-            memory: config.settings.total_memory,
-        }));
         let recordings = Recordings::new(config.recordings_dir, config.settings.recordings, Arc::clone(&broker));
         let record = recordings.record();
         let parts = Parts {
-            program: ExecutorProgram {
-                path: config.executor,
-                max_running: jobs.max_calls(),
-                computing: jobs.max_running(),
-                memory: config.settings.total_memory,
-                user,
-                whole: config.settings.require_second_wall,
-                groups: Groups::find(),
-                living: living.clone(),
-            },
+            program,
             restarts,
             source: Arc::<Store>::clone(&store),
             broker: Arc::clone(&broker),
@@ -225,7 +232,10 @@ impl Sandbox {
             lines: Arc::default(),
             jobs: Arc::clone(&jobs),
         };
-        let executors = ExecutorSet::start(parts, config.settings.executor_idle).await.map_err(StartError::Executor)?;
+        let first = starting.join_next().await.expect("it was started above");
+        let first = first.unwrap_or_else(|ended| std::panic::resume_unwind(ended.into_panic()));
+        let first = first.map_err(StartError::Executor)?;
+        let executors = ExecutorSet::start(parts, config.settings.executor_idle, first).await;
         let inner = Arc::new(Inner {
             limits: ArcSwap::from_pointee(config.settings.limits),
             store,

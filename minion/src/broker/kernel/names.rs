@@ -130,7 +130,8 @@ mod tests {
     #[test]
     fn a_table_is_shared_for_a_moment_and_then_read_anew() {
         let names = Names::default();
-        let program = std::env::temp_dir().join(format!("a-name-of-a-program-{}", std::process::id()));
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join(format!("a-name-of-a-program-{}", std::process::id()));
         std::fs::copy("/bin/sleep", &program).unwrap();
         let wanted = program.file_name().unwrap().to_str().unwrap().as_bytes();
         assert!(!has(&names.table().unwrap(), wanted));
@@ -148,7 +149,6 @@ mod tests {
         age(2 * SHARED);
         let gone = !has(&names.table().unwrap(), wanted);
         let kept = names.0.lock().unwrap().whole.values().any(|name| name == wanted);
-        std::fs::remove_file(&program).unwrap();
         assert_eq!((shared, read, gone, kept), (false, true, true, false));
     }
 }

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::{Parts, Sleep, Supervisor};
 use crate::kernel::link::Link;
-use crate::kernel::process::{self, Process};
+use crate::kernel::process::Process;
 use crate::kernel::suspects::Paused;
 
 /// How long a job waits for an executor that is starting: longer than the longest backoff.
@@ -81,15 +81,13 @@ impl Drop for Lease {
 }
 
 impl Executor {
-    /// Starts the first process of an executor that never sleeps. Returns when it is up, or the reason why it does not
-    /// start.
-    pub(crate) async fn start(parts: Parts, direct: DirectGrants) -> Result<Self, String> {
-        let first = process::start(&parts.program, &direct).await?;
+    /// Begins an executor that never sleeps with its first process. Returns when it can be used.
+    pub(crate) async fn start(parts: Parts, direct: DirectGrants, first: Process) -> Self {
         let executor = Self::supervised(parts, direct, Some(first), None);
         // The executor is now up, or died at once and will be restarted. Jobs can be sent to it in both cases.
         let mut condition = executor.condition.clone();
         let _ = condition.wait_for(|condition| !matches!(condition, Condition::Starting)).await;
-        Ok(executor)
+        executor
     }
 
     /// Returns a sleeping executor. It wakes when a job needs it, and sleeps again after `idle` without a lease.
