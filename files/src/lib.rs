@@ -9,6 +9,9 @@
 //! - [`open_regular`]: those of them that belong to others by design. No link is followed.
 //! - [`open_named`], [`read_named`], [`read_named_text`]: files that an operator names (configuration, lists of users). Links are
 //!   theirs to make; the caller decides which users may write them.
+//! - [`Stamp`]: whether a file is still the one that it was.
+
+mod stamp;
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read as _};
@@ -17,6 +20,7 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 use rustix::io::Errno;
+pub use stamp::Stamp;
 
 /// Opens a file of our own to read.
 ///

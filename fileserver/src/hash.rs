@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 use std::io::Read;
-use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use aws_lc_rs::digest::{Algorithm, Context, SHA256, SHA384, SHA512};
+use brine_files::Stamp;
 use sha2::{Digest as _, Sha224};
 
 use crate::hash_type::HashType;
@@ -18,16 +18,6 @@ const REMEMBERED_MAX: usize = 65_536;
 /// timestamps.
 const SETTLED: Duration = Duration::from_millis(100);
 
-/// Identifies the content of a file by its metadata.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Key {
-    dev: u64,
-    ino: u64,
-    size: u64,
-    mtime: (i64, i64),
-    ctime: (i64, i64),
-}
-
 /// A hash that is known or being computed.
 type Slot = Arc<OnceLock<Option<Arc<str>>>>;
 
@@ -35,7 +25,7 @@ type Slot = Arc<OnceLock<Option<Arc<str>>>>;
 pub(crate) struct HashCache {
     kind: HashType,
     /// With a flag whether the hash was requested since the last `upkeep`.
-    known: Mutex<HashMap<Key, (Slot, bool)>>,
+    known: Mutex<HashMap<Stamp, (Slot, bool)>>,
 }
 
 impl HashCache {
@@ -50,25 +40,16 @@ impl HashCache {
     /// Returns the hash of an open file; `None` if it cannot be read. Concurrent requests for one file share one
     /// computation.
     pub(crate) fn of(&self, found: &Found) -> Option<Arc<str>> {
-        let m = &found.metadata;
-        let settled =
-            m.modified().ok().and_then(|at| SystemTime::now().duration_since(at).ok()).is_some_and(|age| age > SETTLED);
-        if !settled {
+        let key = Stamp::of(&found.metadata);
+        if !key.has_settled(SETTLED, SystemTime::now()) {
             return self.make(found);
         }
-        let key = Key {
-            dev: m.dev(),
-            ino: m.ino(),
-            size: m.size(),
-            mtime: (m.mtime(), m.mtime_nsec()),
-            ctime: (m.ctime(), m.ctime_nsec()),
-        };
         let slot = {
             let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
             if known.len() >= REMEMBERED_MAX {
                 known.clear();
             }
-            let (slot, asked) = known.entry(key.clone()).or_default();
+            let (slot, asked) = known.entry(key).or_default();
             *asked = true;
             Arc::clone(slot)
         };

@@ -9,10 +9,11 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
+use brine_files::Stamp;
 use brine_protocol::ids::MinionId;
 use brine_protocol::keys::{KeyFileAction, KeyFileError, KeyKind, KeyState, KeyStore, PublicKey, clean_pem};
 
-use super::folder::{Stamp, changed, settled};
+use super::SETTLED;
 use super::strangers::{Held, Room};
 use crate::files;
 
@@ -138,8 +139,9 @@ impl MinionKeys {
         let Some((content, metadata)) = self.store.find(state, id)? else { return Ok(None) };
         let key = Arc::new(MinionKey::new(&String::from_utf8_lossy(&content)));
         // Only accepted keys are needed repeatedly, and the operator decides their number.
-        if state == KeyState::Accepted && settled(&metadata) {
-            lock(&self.cache).keys.insert((state, id.clone()), (Stamp::of(&metadata), Arc::clone(&key)));
+        let stamp = Stamp::of(&metadata);
+        if state == KeyState::Accepted && stamp.has_settled(SETTLED, SystemTime::now()) {
+            lock(&self.cache).keys.insert((state, id.clone()), (stamp, Arc::clone(&key)));
         }
         Ok(Some(key))
     }
@@ -157,7 +159,7 @@ impl MinionKeys {
 
     /// Returns when the accepted key of `id` was put into its folder, according to the file system.
     pub fn stored_at(&self, id: &MinionId) -> Option<SystemTime> {
-        Some(changed(&self.store.metadata(KeyState::Accepted, id).ok()??))
+        Stamp::of(&self.store.metadata(KeyState::Accepted, id).ok()??).changed()
     }
 
     /// Returns the ids in `state`, sorted.
@@ -177,7 +179,7 @@ impl MinionKeys {
         ids.sort();
         let ids = Arc::new(ids);
         let mut cache = lock(&self.cache);
-        if settled(&metadata) {
+        if stamp.has_settled(SETTLED, SystemTime::now()) {
             cache.lists.insert(state, (stamp, Arc::clone(&ids)));
         } else {
             cache.lists.remove(&state);

@@ -7,10 +7,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
+use brine_files::Stamp;
 use brine_protocol::ids::MinionId;
 use brine_protocol::keys::{KeyFileAction, KeyFileError, KeyState, KeyStore};
 
-use super::folder::{SETTLED, Stamp};
+use super::SETTLED;
 
 /// Longest time between listings under continuous changes by this process. A folder's timestamps have a limited
 /// resolution, so a change of another program can be hidden by one of our own; after our last change the folder is

@@ -10,6 +10,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use brine_files::Stamp;
 use brine_sandbox_wire::Sha256Hex;
 use bytes::Bytes;
 use rustix::fs::FlockOperation;
@@ -17,7 +18,6 @@ use serde::{Deserialize, Serialize};
 
 use super::decisions::{Decided, Decisions};
 use super::files::{LOCAL, component_files, remove_file};
-use super::verified::Stamp;
 use crate::ModuleName;
 use crate::kernel::cache;
 use crate::signature::MAX_SIGNATURE;

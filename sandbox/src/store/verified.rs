@@ -2,11 +2,10 @@
 //! megabytes of them. A record holds for the very file it was made of (device, inode, size, time of change), the very signature and the
 //! very key. It lies among the compiled code, which is trusted as it is by the same process: whoever can write there has no need of it.
 
-use std::fs::Metadata;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, SystemTime};
 
+use brine_files::Stamp;
 use brine_sandbox_wire::Sha256Hex;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -20,37 +19,6 @@ use crate::signature::Signed;
 
 /// Age of a file's last change from which its stamp tells a later one: clocks of file systems go in ticks.
 const SETTLED: Duration = Duration::from_secs(2);
-
-/// A file as it was at one time. The kernel sets the time of change, by its clock: no call chooses it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Stamp {
-    device: u64,
-    inode: u64,
-    size: u64,
-    /// Seconds and nanoseconds since 1970.
-    modified: (i64, i64),
-    changed: (i64, i64),
-}
-
-impl Stamp {
-    pub(super) fn of(file: &Metadata) -> Self {
-        Self {
-            device: file.dev(),
-            inode: file.ino(),
-            size: file.size(),
-            modified: (file.mtime(), file.mtime_nsec()),
-            changed: (file.ctime(), file.ctime_nsec()),
-        }
-    }
-
-    /// Whether a change from now on gives the file another stamp.
-    fn has_settled(&self, now: SystemTime) -> bool {
-        let (seconds, nanoseconds) = self.changed;
-        let since = u64::try_from(seconds).ok().zip(u32::try_from(nanoseconds).ok());
-        let changed = since.map(|(seconds, nanoseconds)| SystemTime::UNIX_EPOCH + Duration::new(seconds, nanoseconds));
-        changed.and_then(|changed| now.duration_since(changed).ok()).is_some_and(|age| age >= SETTLED)
-    }
-}
 
 /// What was verified.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,7 +45,7 @@ impl Store {
         let (size, sha256, signature, info) = off_thread(move || {
             let verified: Verified = serde_json::from_slice(&cache.note(&of)?).ok()?;
             let (file, signature) = folder.stamp(&of).ok()??;
-            let same = file.size <= limit
+            let same = file.size() <= limit
                 && (verified.file, verified.key) == (file, key)
                 && verified.signature == signature.as_ref().map(|signature| cache::sha256(signature).to_string());
             let sha256: Sha256Hex = verified.sha256.parse().ok().filter(|_| same)?;
@@ -101,7 +69,7 @@ impl Store {
         let (cache, folder, of) = (std::sync::Arc::clone(&self.cache), self.standard_folder(), name.clone());
         let written = off_thread(move || -> io::Result<()> {
             let same = folder.stamp(&of)?.is_some_and(|(now, _)| now == file);
-            if same && file.has_settled(SystemTime::now()) {
+            if same && file.has_settled(SETTLED, SystemTime::now()) {
                 cache.put_note(&of, &serde_json::to_vec(&verified)?)?;
             }
             Ok(())
@@ -109,28 +77,5 @@ impl Store {
         if let Err(error) = written.await {
             tracing::debug!(module = %name, "that it was verified is not written down: {error}");
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_file_that_has_just_changed_has_no_stamp_to_rely_on() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        let stamp = Stamp::of(&file.as_file().metadata().unwrap());
-        let now = SystemTime::now();
-        assert!(!stamp.has_settled(now) && stamp.has_settled(now + 2 * SETTLED));
-        assert!(!stamp.has_settled(now - Duration::from_secs(60)), "a clock that was set back");
-        assert!(!Stamp { changed: (-1, 0), ..stamp }.has_settled(now));
-        // With the size and the time of before, which a program can set.
-        std::thread::sleep(Duration::from_millis(20));
-        file.as_file()
-            .set_modified(SystemTime::UNIX_EPOCH + Duration::new(stamp.modified.0 as u64, stamp.modified.1 as u32))
-            .unwrap();
-        let after = Stamp::of(&file.as_file().metadata().unwrap());
-        assert_eq!((after.modified, after.size), (stamp.modified, stamp.size));
-        assert_ne!(after, stamp);
     }
 }
