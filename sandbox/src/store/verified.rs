@@ -49,7 +49,7 @@ impl Store {
                 && (verified.file, verified.key) == (file, key)
                 && verified.signature == signature.as_ref().map(|signature| cache::sha256(signature).to_string());
             let sha256: Sha256Hex = verified.sha256.parse().ok().filter(|_| same)?;
-            Some((file.size, sha256, signature, cache.describe(sha256).ok()?))
+            Some((file.size(), sha256, signature, cache.describe(sha256).ok()?))
         })
         .await?;
         let examined = Examined { size, sha256, signature, signed: Signed::default(), info };

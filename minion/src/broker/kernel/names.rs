@@ -127,6 +127,7 @@ mod tests {
         assert!(names.0.lock().unwrap().whole.keys().any(|(of, _)| *of == pid));
     }
 
+    #[expect(clippy::disallowed_methods, reason = "a program to be seen")]
     #[test]
     fn a_table_is_shared_for_a_moment_and_then_read_anew() {
         let names = Names::default();
