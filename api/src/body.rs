@@ -105,7 +105,9 @@ pub fn parse(media: &str, bytes: &[u8]) -> Result<Value, Problem> {
                 serde_json::from_slice(&numbers::quoted(bytes)).map_err(|_| Problem::bad("Invalid JSON document"))?;
             value::from_json(&json)
         }
-        "application/x-yaml" | "text/yaml" => yaml::load(text()?).map_err(|_| Problem::bad("Invalid YAML document"))?,
+        "application/x-yaml" | "text/yaml" => {
+            yaml::load_foreign(text()?).map_err(|_| Problem::bad("Invalid YAML document"))?
+        }
         "" | FORM => form(bytes)?,
         _ => return Err(Problem::new(StatusCode::NOT_ACCEPTABLE, "Content type not supported")),
     };
@@ -155,16 +157,20 @@ fn too_complex() -> Problem {
 /// A form: a key that repeats is a list, and one without a value is not there. `arg` is always a list; it, `kwarg` and `full_return` are
 /// YAML, as the rest of a chunk is text.
 fn form(bytes: &[u8]) -> Result<Value, Problem> {
-    let mut map = value::empty_map();
+    let (mut map, mut values) = (value::empty_map(), 0);
     for (key, text) in form_urlencoded::parse(bytes).filter(|(_, text)| !text.is_empty()) {
         let item = match &*key {
             "arg" => yamlify(&text),
-            "kwarg" | "full_return" => yaml::load(&text).map_err(|_| Problem::bad(format!("{key} is not YAML")))?,
+            "kwarg" | "full_return" => {
+                yaml::load_foreign(&text).map_err(|_| Problem::bad(format!("{key} is not YAML")))?
+            }
             _ => Value::from(text.into_owned()),
         };
+        // Before there are more.
+        bound(&item, &mut values, 1)?;
         match map.get_mut(&key) {
-            Some(Value::Array(items)) if items.len() >= VALUES_MAX => return Err(too_complex()),
-            Some(Value::Array(items)) if key != "kwarg" => items.push(item),
+            Some(_) if key == "kwarg" => return Err(Problem::bad("A form has one kwarg")),
+            Some(Value::Array(items)) => items.push(item),
             Some(first) => *first = Value::Array(vec![std::mem::replace(first, Value::Nil), item]),
             None if key == "arg" => map.insert(&key, Value::Array(vec![item])),
             None => map.insert(&key, item),
@@ -281,8 +287,15 @@ mod tests {
         assert_eq!(status("", &form(ENTRIES_MAX)), None);
         assert_eq!(status("", &form(100_000)), Some(400));
         assert_eq!(status("", &"arg=0&".repeat(VALUES_MAX - 2)), None);
+        assert_eq!(status("", &"arg=0&".repeat(VALUES_MAX + 1)), Some(400));
         assert_eq!(status("", &"arg=0&".repeat(150_000)), Some(400));
         assert_eq!(status("", &"arg=&".repeat(200_000)), None, "nothing");
         assert_eq!(status("", &format!("kwarg={}", "%5B".repeat(100_000))), Some(400));
+        assert_eq!(status("", &"kwarg=1&".repeat(100_000)), Some(400), "one in another");
+        let alias =
+            "full_return=[%26a+[0,0,0,0,0,0,0,0,0],%26b+[*a,*a,*a,*a,*a,*a,*a,*a,*a],[*b,*b,*b,*b,*b,*b,*b,*b,*b]]&";
+        assert_eq!(status("", alias), Some(400));
+        assert_eq!(status("", &alias.repeat(1_000)), Some(400));
+        assert_eq!(status("", &"full_return=[0,0,0,0]&".repeat(20_000)), Some(400), "more values than fields");
     }
 }

@@ -154,6 +154,10 @@ impl Inner {
         match what {
             MineRequest::Put => {
                 let data = load.get("data").and_then(ValueExt::entries).ok_or("its data is no dict")?;
+                // Each is searched among the others.
+                if data.len() > NAMES_MAX {
+                    return Err(format!("it would have more than {NAMES_MAX} names"));
+                }
                 if load.get("clear").is_some_and(ValueExt::truthy) {
                     shown = empty_map();
                 }
@@ -214,7 +218,8 @@ impl Inner {
         };
         let Some(target) = self.target(kind, load.get("tgt")) else { return Ok(empty_map()) };
         let asks = OnceCell::new();
-        let mut found: Vec<(&str, Value)> = Vec::new();
+        // Each name with the minions that have it, of which there are none twice.
+        let mut found: Vec<(&str, Vec<(Value, Value)>)> = Vec::new();
         let mut bytes = 0;
         for minion in accepted {
             if !target.matches(&Known::read(&self.cachedir, minion, &target).strictly().facts()) {
@@ -229,18 +234,18 @@ impl Inner {
                 if bytes > ANSWER_BYTES_MAX {
                     return Err(format!("the answer would have more than {ANSWER_BYTES_MAX} bytes"));
                 }
-                if !found.iter().any(|(known, _)| known == name) {
-                    found.push((name, empty_map()));
-                }
-                if let Some((_, minions)) = found.iter_mut().find(|(known, _)| known == name) {
-                    minions.insert(minion.as_str(), value.clone());
+                let entry = (Value::from(minion.as_str()), value.clone());
+                match found.iter_mut().find(|(known, _)| known == name) {
+                    Some((_, minions)) => minions.push(entry),
+                    None => found.push((name, vec![entry])),
                 }
             }
         }
+        let mut found = found.into_iter().map(|(name, minions)| (name, Value::Map(minions)));
         if several {
             return Ok(map(found));
         }
-        Ok(found.into_iter().next().map_or_else(empty_map, |(_, minions)| minions))
+        Ok(found.next().map_or_else(empty_map, |(_, minions)| minions))
     }
 
     /// Returns the value of an entry if the requesting minion may read it. An invalid `allow_tgt` allows no minion.

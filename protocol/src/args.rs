@@ -1,5 +1,7 @@
 //! Arguments on a command line (§11.1): each word is YAML, `name=value` is a keyword.
 
+use indexmap::IndexMap;
+
 use crate::config::yaml;
 use crate::ids::Jid;
 use crate::value::Value;
@@ -16,44 +18,38 @@ pub fn parse_input_but(words: &[String], no_parse: &[String]) -> Vec<Value> {
         .iter()
         .partition(|word| parse_kwarg(word).is_some_and(|(name, _)| no_parse.iter().any(|kept| kept == name)));
     let rest: Vec<String> = rest.into_iter().cloned().collect();
-    let (args, mut kwargs) = split_input(&rest);
-    for (name, text) in texts.iter().filter_map(|word| parse_kwarg(word)) {
-        set(&mut kwargs, name, Value::from(text));
-    }
+    let (args, kwargs) = split_input(&rest);
+    let mut kwargs: Keywords = kwargs.into_iter().collect();
+    kwargs.extend(texts.iter().filter_map(|word| parse_kwarg(word)).map(|(name, text)| (name.to_owned(), text.into())));
     condition_input(args, kwargs)
 }
 
 /// As [`parse_input`], with the keywords apart.
 pub fn split_input(words: &[String]) -> (Vec<Value>, Vec<(String, Value)>) {
-    let (mut args, mut kwargs) = (Vec::new(), Vec::new());
+    let (mut args, mut kwargs) = (Vec::new(), Keywords::new());
     for word in words {
         match parse_kwarg(word) {
-            Some((name, value)) => set(&mut kwargs, name, yamlify(value)),
+            Some((name, value)) => drop(kwargs.insert(name.to_owned(), yamlify(value))),
             None => args.push(yamlify(word)),
         }
     }
-    (args, kwargs)
+    (args, kwargs.into_iter().collect())
 }
 
 /// The `arg` list of a job from parsed arguments: jids become text, keywords come last as the `__kwarg__` map.
-pub fn condition_input(args: Vec<Value>, kwargs: Vec<(String, Value)>) -> Vec<Value> {
+pub fn condition_input(args: Vec<Value>, kwargs: impl IntoIterator<Item = (String, Value)>) -> Vec<Value> {
     let mut out: Vec<Value> = args.into_iter().map(jid_as_text).collect();
-    if !kwargs.is_empty() {
+    let mut kwargs = kwargs.into_iter().map(|(key, value)| (Value::from(key), value)).peekable();
+    if kwargs.peek().is_some() {
         let mark = (Value::from("__kwarg__"), Value::from(true));
-        out.push(Value::Map(
-            std::iter::once(mark).chain(kwargs.into_iter().map(|(key, value)| (Value::from(key), value))).collect(),
-        ));
+        out.push(Value::Map(std::iter::once(mark).chain(kwargs).collect()));
     }
     out
 }
 
-/// Replaces the value of a keyword, or appends the keyword.
-pub(crate) fn set(kwargs: &mut Vec<(String, Value)>, key: &str, value: Value) {
-    match kwargs.iter_mut().find(|(k, _)| k == key) {
-        Some((_, slot)) => *slot = value,
-        None => kwargs.push((key.to_owned(), value)),
-    }
-}
+/// Keyword arguments in the order in which each came first; a later value replaces an earlier one. Others say how many there are, so that they
+/// are found by their hash.
+pub(crate) type Keywords = IndexMap<String, Value>;
 
 /// Splits `name=value`; none if the word has another form.
 pub fn parse_kwarg(word: &str) -> Option<(&str, &str)> {
@@ -75,7 +71,7 @@ fn jid_as_text(value: Value) -> Value {
     }
 }
 
-/// Parses one argument as Salt does: YAML with exceptions.
+/// Parses one argument as Salt does: YAML with exceptions. Whoever sends it chooses it: see [`yaml::load_foreign`].
 pub fn yamlify(word: &str) -> Value {
     let as_it_is = || Value::from(word);
     let trimmed = word.trim();
@@ -94,7 +90,7 @@ pub fn yamlify(word: &str) -> Value {
     if word == "None" {
         return Value::Nil;
     }
-    let Ok(value) = yaml::load(word) else { return as_it_is() };
+    let Ok(value) = yaml::load_foreign(word) else { return as_it_is() };
     match &value {
         // YAML would drop the text after `#`.
         Value::String(_) | Value::Nil if word.contains('#') => as_it_is(),
@@ -129,6 +125,32 @@ mod tests {
                 ])
             ]
         );
+    }
+
+    /// Of a few hundred bytes, which would become half a million values.
+    #[test]
+    fn a_word_of_aliases_stays_a_word() {
+        let tens = |of: &str| vec![of; 9].join(",");
+        let bomb = format!(
+            "[&a [{}],&b [{}],&c [{}],&d [{}],&e [{}],{}]",
+            tens("1"),
+            tens("*a"),
+            tens("*b"),
+            tens("*c"),
+            tens("*d"),
+            tens("*e")
+        );
+        assert_eq!(yamlify(&bomb), text(&bomb));
+        assert_eq!(yamlify("[&a x, *a]"), list(["x", "x"]));
+    }
+
+    #[test]
+    fn many_keywords_are_found_at_once() {
+        let many: Vec<String> = (0..100_000).map(|n| format!("k{n}={n}")).collect();
+        let began = std::time::Instant::now();
+        let (args, kwargs) = split_input(&many);
+        assert!(began.elapsed().as_secs() < 10, "{:?}", began.elapsed());
+        assert_eq!((args.len(), kwargs.len()), (0, 100_000));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! .*}}}`.
 
 use brine_protocol::args::parse_kwarg;
+use brine_protocol::job::are_keywords;
 use brine_protocol::target::{Regex as PythonRegex, fnmatch};
 use brine_protocol::value::{Value, ValueExt};
 use regex::Regex;
@@ -230,7 +231,7 @@ impl Rule {
         // argument if the function has a parameter of that name, and the later arguments then move up. Ambiguous
         // arguments are therefore not allowed.
         let (args, kwargs) = match arg.split_last() {
-            Some((last @ Value::Map(entries), args)) if last.has("__kwarg__") => {
+            Some((last @ Value::Map(entries), args)) if are_keywords(last) => {
                 let named = |(name, value): &(Value, Value)| Some((name.text()?.to_owned(), value.clone()));
                 (args, entries.iter().filter_map(named).collect())
             }
@@ -291,6 +292,10 @@ mod tests {
         let allowed = permissions("[{a: [{x.y: [{args: ['ok.*', ~], kwargs: {k: 'v.*'}}, {args: [only]}]}]}]");
         let kwargs = |k: &str, v: &str| map([("__kwarg__", Value::from(true)), (k, Value::from(v))]);
         let text = |t: &str| Value::from(t);
+        let marked = |marks: &[Value]| {
+            let marks = marks.iter().map(|mark| (text("__kwarg__"), mark.clone()));
+            Value::Map(marks.chain([(text("k"), text("v1"))]).collect())
+        };
         for (arg, yes) in [
             (vec![text("ok1"), text("any"), kwargs("k", "v1")], true),
             (vec![text("only")], true),
@@ -303,6 +308,13 @@ mod tests {
             (vec![text("only=1"), text("evil")], false),
             (vec![kwargs("k", "v1"), text("only")], false),
             (vec![kwargs("k", "w"), text("ok1"), text("any"), kwargs("k", "v1")], false),
+            // A map that the minion takes for an argument by position.
+            (vec![text("ok1"), text("any"), marked(&[Value::from(false)])], false),
+            (vec![text("ok1"), text("any"), marked(&[Value::from(1)])], false),
+            (vec![text("ok1"), text("any"), marked(&[Value::Nil])], false),
+            (vec![text("ok1"), text("any"), marked(&[Value::from(true), Value::from(false)])], false),
+            (vec![text("ok1"), text("any"), marked(&[Value::from(false), Value::from(true)])], false),
+            (vec![text("ok1"), text("any"), marked(&[Value::from(true)])], true),
         ] {
             assert_eq!(
                 job(&allowed, "x.y", &arg),

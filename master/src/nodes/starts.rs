@@ -16,7 +16,7 @@ const STARTS_MAX: usize = 10_000;
 /// Upper bound on the bytes of the events that they come from.
 const BYTES_MAX: usize = 16 << 20;
 /// A jid is of the present if it is no further from it than this. A client may give a job a jid of its own, even that of
-/// another user's job; of a jid of the present, no earlier start has been forgotten.
+/// another user's job; of a jid of the present, no start of before this master began is missing here.
 const PRESENT: Duration = Duration::from_secs(60);
 
 /// A start of a job, a run, or a call of the wheel.
@@ -45,6 +45,8 @@ struct Known {
     of: HashMap<Subject, Vec<Arc<Start>>>,
     order: VecDeque<(Subject, usize)>,
     bytes: usize,
+    /// The newest jid of a job that was forgotten. Whoever publishes much decides when that is so.
+    forgotten: Option<jiff::Timestamp>,
 }
 
 impl Starts {
@@ -70,8 +72,9 @@ impl Starts {
         self.keep(subject, Start { user, work, is_first }, event.size());
     }
 
-    fn keep(&self, subject: Subject, start: Start, bytes: usize) {
+    fn keep(&self, subject: Subject, mut start: Start, bytes: usize) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        start.is_first &= !known.may_have_forgotten(&subject);
         known.of.entry(subject.clone()).or_default().push(Arc::new(start));
         known.order.push_back((subject, bytes));
         known.bytes += bytes;
@@ -79,12 +82,25 @@ impl Starts {
             let Some((oldest, bytes)) = known.order.pop_front() else { break };
             known.bytes -= bytes;
             known.of.remove(&oldest);
+            if let Subject::Job(jid) = &oldest {
+                known.forgotten = known.forgotten.max(jid.timestamp());
+            }
         }
     }
 
     /// Returns the starts of a jid, the first first.
     pub(super) fn of(&self, subject: &Subject) -> Vec<Arc<Start>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).of.get(subject).cloned().unwrap_or_default()
+    }
+}
+
+impl Known {
+    /// Whether an earlier start of the same jid may have been forgotten.
+    fn may_have_forgotten(&self, subject: &Subject) -> bool {
+        match subject {
+            Subject::Job(jid) => self.forgotten.is_some_and(|newest| jid.timestamp().is_none_or(|at| at <= newest)),
+            _ => false,
+        }
     }
 }
 
@@ -166,6 +182,25 @@ mod tests {
         let old = Jid::at(1_000_000_000_000).unwrap();
         starts.learn(&event(Principal::Master, &format!("salt/job/{old}/new"), "joe"));
         assert!(!starts.of(&Subject::Job(old))[0].is_first);
+    }
+
+    /// A user who publishes much, and then with the jid of a job that is forgotten by that, is not its owner.
+    #[test]
+    fn whoever_pushes_a_start_out_does_not_take_its_place() {
+        let starts = Starts::default();
+        let job = |user: &str| Start {
+            user: user.to_owned(),
+            work: Work::Job { calls: Vec::new(), minions: Vec::new() },
+            is_first: true,
+        };
+        let of = |nth: u8| Subject::Job(Jid::at(1_795_000_000_000 + i64::from(nth) * 1_000).unwrap());
+        starts.keep(of(0), job("ann"), 100);
+        starts.keep(of(1), job("joe"), BYTES_MAX);
+        assert_eq!(starts.of(&of(0)), []);
+        starts.keep(of(0), job("joe"), 100);
+        assert!(!starts.of(&of(0))[0].is_first, "ann's was the first");
+        starts.keep(of(2), job("ann"), 100);
+        assert!(starts.of(&of(2))[0].is_first, "it is newer than all that was forgotten");
     }
 
     #[test]

@@ -175,15 +175,15 @@ impl Peer {
 
     /// Returns the job for a minion's request, or the reason of a refusal.
     async fn judge(&self, id: &MinionId, load: &Value) -> Result<Result<PublishRequest, String>, Fault> {
-        let asked = match PeerRequest::read(load) {
-            Ok(asked) => asked,
-            Err(why) => return Ok(Err(why)),
-        };
         let rules = self.rules.load_full();
         let rules = rules.publish.of(id);
         if rules.is_empty() {
             return Ok(Err("peer permits nothing to this minion".to_owned()));
         }
+        let asked = match PeerRequest::read(load) {
+            Ok(asked) => asked,
+            Err(why) => return Ok(Err(why)),
+        };
         let kind = if asked.tgt_type.starts_with("node") { "nodegroup" } else { &asked.tgt_type };
         if !self.targets.has_data && !matches!(kind, "glob" | "pcre" | "list") {
             // The target would resolve to all minions (§10).

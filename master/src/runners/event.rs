@@ -1,12 +1,9 @@
 //! `event.send`: fires an event on the master's bus.
 
-use brine_protocol::ids::EventTag;
+use brine_protocol::ids::{EventTag, Jid};
 use brine_protocol::value::{Value, empty_map};
 
 use super::function::{Function, Outcome, Run, functions};
-
-/// First parts of tags that the master, its tools or its clients act on. A user with this runner must not imitate them.
-const RESERVED: [&str; 6] = ["salt", "key", "minion", "resource", "syndic", "brine"];
 
 /// The functions of this module.
 pub(super) const FUNCTIONS: &[Function] = functions! {
@@ -18,8 +15,10 @@ pub(super) const FUNCTIONS: &[Function] = functions! {
 fn send(run: &Run) -> Outcome {
     let tag = run.find_text("tag").ok_or_else(|| run.wrong("tag must be text"))?;
     EventTag::try_from(tag.as_str()).map_err(|e| e.to_string())?;
-    if tag.starts_with('/') || RESERVED.contains(&tag.split('/').next().unwrap_or_default()) {
-        return Err(format!("{tag:?} is not sent: tags that begin with {} are Salt's own", RESERVED.join(", ")).into());
+    // A user with this runner must not imitate what the master, its tools or its clients act on.
+    let first = tag.split('/').next().unwrap_or_default();
+    if tag.starts_with('/') || brine_tags::is_reserved(first) || Jid::try_from(first).is_ok() {
+        return Err(format!("{tag:?} is not sent: tags that begin so are Salt's own").into());
     }
     let data = match run.get("data") {
         None => empty_map(),

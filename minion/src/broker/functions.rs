@@ -1,6 +1,8 @@
 //! `brine:host/functions`: calls of other modules' functions. Each call runs in an instance of its own, with the grants
 //! of the called module.
 
+use std::collections::HashSet;
+
 use brine_protocol::msgpack::{self, Limits};
 use brine_protocol::value::{Value, ValueExt, map};
 use brine_sandbox::{Caller, FunctionsOp, HostError};
@@ -52,11 +54,12 @@ fn arguments(args: &[u8], kwargs: &[u8]) -> Result<Arguments, String> {
         return Err("the keyword arguments are not a dict".to_owned());
     };
     let mut kwargs: Vec<(String, Value)> = Vec::with_capacity(entries.len());
+    let mut known = HashSet::with_capacity(entries.len());
     for (name, value) in entries {
         let Some(name) = name.text().map(str::to_owned) else {
             return Err("the name of a keyword argument is not text".to_owned());
         };
-        if kwargs.iter().any(|(known, _)| *known == name) {
+        if !known.insert(name.clone()) {
             return Err(format!("the keyword argument {name:?} is there twice"));
         }
         kwargs.push((name, value));

@@ -14,7 +14,9 @@ pub fn lookup(grains: &Value, key: &str, delimiter: &str) -> Option<Value> {
 
 fn step<'a>(at: &'a Value, part: &str) -> Option<&'a Value> {
     match at {
-        Value::Map(entries) => at.get(part).or_else(|| find(entries, &yamlify(part))),
+        // No key is a list or a dict, and modules choose the parts.
+        Value::Map(entries) if !part.starts_with(['[', '{']) => at.get(part).or_else(|| find(entries, &yamlify(part))),
+        Value::Map(_) => at.get(part),
         Value::Array(items) => {
             let number = part.trim().parse::<i64>().ok();
             let key = number.map_or_else(|| Value::from(part), Value::from);

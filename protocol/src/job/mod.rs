@@ -10,7 +10,7 @@ mod load;
 mod publish;
 mod returns;
 
-pub use kwargs::{join_kwargs, split_kwargs};
+pub use kwargs::{are_keywords, join_kwargs, split_kwargs};
 pub use load::{FunCall, JobLoad};
 pub use publish::{PublishRequest, PublishedJob, RequestedJid, refusal_event, strip_secrets};
 pub use returns::{

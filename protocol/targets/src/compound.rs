@@ -7,6 +7,7 @@
 use brine_values::Value;
 
 use super::nodegroup::Nodegroups;
+use super::regex::Compiler;
 use super::{Dialect, Facts, Target, TargetError, TargetType};
 
 /// Upper bound on the words of an expression after the expansion of groups.
@@ -58,9 +59,14 @@ pub(super) enum Expr {
 
 impl Expr {
     /// Parses the words. The error says what is wrong.
-    pub(super) fn parse(words: Vec<String>, dialect: Dialect<'_>, exact: bool) -> Result<Self, String> {
+    pub(super) fn parse(
+        words: Vec<String>,
+        dialect: Dialect<'_>,
+        patterns: &Compiler,
+        exact: bool,
+    ) -> Result<Self, String> {
         let words = expand_groups(words, dialect.nodegroups)?;
-        let mut parser = Parser { words: &words, at: 0, exact, argument: dialect.argument };
+        let mut parser = Parser { words: &words, at: 0, exact, argument: dialect.argument, patterns };
         let expr = parser.any(0)?;
         match parser.next() {
             None => Ok(expr),
@@ -107,6 +113,7 @@ struct Parser<'a> {
     at: usize,
     exact: bool,
     argument: fn(&str) -> Value,
+    patterns: &'a Compiler,
 }
 
 impl<'a> Parser<'a> {
@@ -191,6 +198,6 @@ impl<'a> Parser<'a> {
         };
         let delimiter = delimiter.map_or_else(|| ":".to_owned(), String::from);
         let dialect = Dialect { nodegroups: &Nodegroups::default(), argument: self.argument };
-        Target::parse(kind, &Value::from(pattern), &delimiter, dialect)
+        Target::compile(kind, &Value::from(pattern), &delimiter, dialect, self.patterns)
     }
 }

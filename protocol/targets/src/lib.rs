@@ -25,7 +25,9 @@ pub use needs::{Keys, Needs};
 pub use nodegroup::Nodegroups;
 
 use compound::Expr;
+use indexmap::IndexSet;
 use ipcidr::IpCidr;
+use regex::Compiler;
 pub use regex::Regex;
 use subdict::{How, Subdict};
 
@@ -145,7 +147,7 @@ pub struct Target {
 enum Kind {
     Glob(Glob),
     Pcre(Regex),
-    List(Vec<String>),
+    List(IndexSet<String>),
     Id(String),
     Grains(Subdict),
     Pillar(Subdict),
@@ -177,6 +179,16 @@ impl Target {
         delimiter: &str,
         dialect: Dialect<'_>,
     ) -> Result<Self, TargetError> {
+        Self::compile(tgt_type, expr, delimiter, dialect, &Compiler::default())
+    }
+
+    fn compile(
+        tgt_type: TargetType,
+        expr: &Value,
+        delimiter: &str,
+        dialect: Dialect<'_>,
+        patterns: &Compiler,
+    ) -> Result<Self, TargetError> {
         let groups = dialect.nodegroups;
         let bad = |why: &str| TargetError::Bad {
             kind: tgt_type,
@@ -193,12 +205,13 @@ impl Target {
                 items.iter().map(|item| item.text().map(str::to_owned).ok_or_else(|| bad("an item is not text")));
             texts.collect::<Result<Vec<_>, _>>()
         };
-        let subdict = |how| Subdict::new(pattern()?, delimiter, how, dialect.argument).map_err(|why| bad(&why));
+        let subdict =
+            |how| Subdict::new(pattern()?, delimiter, how, dialect.argument, patterns).map_err(|why| bad(&why));
         let kind = match tgt_type {
             TargetType::Glob => Kind::Glob(Glob::new(pattern()?)),
-            TargetType::Pcre => Kind::Pcre(Regex::new(pattern()?).map_err(|why| bad(&why))?),
+            TargetType::Pcre => Kind::Pcre(patterns.compile(pattern()?).map_err(|why| bad(&why))?),
             TargetType::List => Kind::List(match expr {
-                Value::Array(items) => texts(items)?,
+                Value::Array(items) => texts(items)?.into_iter().collect(),
                 other => {
                     let text = other.text().ok_or_else(|| bad("it is neither a list nor text"))?;
                     text.split(',').filter(|id| !id.is_empty()).map(str::to_owned).collect()
@@ -216,14 +229,14 @@ impl Target {
                     _ => pattern()?.split_whitespace().map(str::to_owned).collect(),
                 };
                 let exact = tgt_type == TargetType::CompoundPillarExact;
-                Kind::Compound(Expr::parse(words, dialect, exact).map_err(|why| bad(&why))?)
+                Kind::Compound(Expr::parse(words, dialect, patterns, exact).map_err(|why| bad(&why))?)
             }
             TargetType::Nodegroup => {
                 let name = pattern()?;
                 if !groups.has(name) {
                     return Err(bad("there is no such nodegroup"));
                 }
-                Kind::Compound(Expr::parse(groups.expand(name), dialect, false).map_err(|why| bad(&why))?)
+                Kind::Compound(Expr::parse(groups.expand(name), dialect, patterns, false).map_err(|why| bad(&why))?)
             }
             other @ (TargetType::Range | TargetType::Data) => return Err(TargetError::Unsupported(other)),
         };
@@ -233,7 +246,7 @@ impl Target {
     /// The meaning of a term for resources (`T@`, 3008): it matches no minion, because Brine's minions have no
     /// resources and its masters know of none.
     fn nobody() -> Self {
-        Self { kind: Kind::List(Vec::new()) }
+        Self { kind: Kind::List(IndexSet::new()) }
     }
 
     /// One minion, for `M@` of 3008: the minion that manages resources.
@@ -247,7 +260,7 @@ impl Target {
         match &self.kind {
             Kind::Glob(glob) => glob.matches(facts.id),
             Kind::Pcre(regex) => regex.matches(facts.id),
-            Kind::List(ids) => ids.iter().any(|id| id == facts.id),
+            Kind::List(ids) => ids.contains(facts.id),
             Kind::Id(id) => id == facts.id,
             Kind::Grains(subdict) => facts.grains.is_some_and(|grains| subdict.matches(grains)),
             Kind::Pillar(subdict) => facts.pillar.is_some_and(|pillar| subdict.matches(pillar)),
@@ -279,7 +292,7 @@ impl Target {
         needs
     }
 
-    fn listed(&self) -> Option<&[String]> {
+    fn listed(&self) -> Option<&IndexSet<String>> {
         match &self.kind {
             Kind::List(ids) => Some(ids),
             _ => None,
@@ -288,7 +301,7 @@ impl Target {
 
     /// The listed ids that are not among the known ones.
     pub fn missing<'a>(&self, known: impl IntoIterator<Item = &'a str>) -> Vec<String> {
-        let mut listed = indexmap::IndexSet::new();
+        let mut listed = IndexSet::new();
         match &self.kind {
             Kind::List(ids) => listed.extend(ids.iter().map(String::as_str)),
             // A listed id that is negated is not missing.

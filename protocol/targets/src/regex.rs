@@ -4,6 +4,7 @@
 //! Expressions come from operators (also in permissions) and from minions (peer publish, the mine). They are matched in
 //! linear time if possible. Only look-around and back-references need backtracking, which is bounded in steps.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,6 +12,10 @@ use brine_patterns::{Dialect, Flags, Rewritten, rewrite};
 
 /// Upper bound on the size of a compiled expression.
 const MAX_SIZE: usize = 1 << 20;
+/// Upper bound on the expressions of one target.
+const MAX_OF_TARGET: usize = 256;
+/// Size of a compiled expression that any of them may have.
+const MIN_SIZE: usize = 64 << 10;
 /// Upper bound on the steps of one match with backtracking; expressions for host names need hundreds.
 const MAX_STEPS: usize = 50_000;
 
@@ -35,17 +40,22 @@ impl Regex {
     /// # Errors
     /// One line about the error in the expression.
     pub fn new(pattern: &str) -> Result<Self, String> {
+        Self::within(pattern, MAX_SIZE)
+    }
+
+    /// As [`Regex::new`], compiled to at most so many bytes.
+    fn within(pattern: &str, size: usize) -> Result<Self, String> {
         let Rewritten { pattern, backtracks } = rewrite(pattern, Flags::default(), Dialect::Unicode)?;
         let anchored = format!(r"\A(?:{pattern})");
         let last_line = |error: String| error.lines().last().unwrap_or_default().trim().to_owned();
         if !backtracks {
-            let built = regex::RegexBuilder::new(&anchored).size_limit(MAX_SIZE).dfa_size_limit(MAX_SIZE).build();
+            let built = regex::RegexBuilder::new(&anchored).size_limit(size).dfa_size_limit(size).build();
             return built
                 .map(|regex| Self(Arc::new(Engine::Linear(regex))))
                 .map_err(|error| last_line(error.to_string()));
         }
         let mut builder = fancy_regex::RegexBuilder::new(&anchored);
-        builder.backtrack_limit(MAX_STEPS).delegate_size_limit(MAX_SIZE).delegate_dfa_size_limit(MAX_SIZE);
+        builder.backtrack_limit(MAX_STEPS).delegate_size_limit(size).delegate_dfa_size_limit(size);
         match builder.build() {
             Ok(regex) => {
                 Ok(Self(Arc::new(Engine::Backtracking { regex: Box::new(regex), tired: AtomicBool::new(false) })))
@@ -67,6 +77,25 @@ impl Regex {
                 false
             }),
         }
+    }
+}
+
+/// Compiles the expressions of one target. A target is short and may have many, each of which could take a megabyte: so the more there are, the
+/// smaller they have to be.
+#[derive(Debug, Default)]
+pub(super) struct Compiler {
+    compiled: Cell<usize>,
+}
+
+impl Compiler {
+    /// Compiles one more.
+    pub(super) fn compile(&self, pattern: &str) -> Result<Regex, String> {
+        let count = self.compiled.get() + 1;
+        self.compiled.set(count);
+        if count > MAX_OF_TARGET {
+            return Err(format!("it has more than {MAX_OF_TARGET} expressions"));
+        }
+        Regex::within(pattern, (MAX_SIZE / count).max(MIN_SIZE))
     }
 }
 

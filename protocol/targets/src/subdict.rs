@@ -1,8 +1,9 @@
 //! Grain and pillar targets: `os:Deb*` against nested maps (§10.1), as Salt's `subdict_match` decides.
 
 use std::cell::Cell;
+use std::collections::HashMap;
 
-use super::regex::Regex;
+use super::regex::{Compiler, Regex};
 use brine_patterns::Glob;
 use brine_values::{Value, ValueExt};
 
@@ -28,8 +29,8 @@ pub(super) struct Subdict {
     /// The compiled pattern of each suffix of the expression that follows a delimiter, by its offset. They are compiled
     /// once, because a master compares them with ten thousand minions.
     ends: Vec<(usize, Pattern)>,
-    /// How a word is read as an argument.
-    argument: fn(&str) -> Value,
+    /// What parts of the expression are that a command line would not read as text: they may be keys. Read once, too.
+    keys: HashMap<String, Value>,
 }
 
 #[derive(Debug, Clone)]
@@ -46,7 +47,13 @@ const INNER: &str = ":";
 impl Subdict {
     /// Parses an expression. Salt accepts any text; an expression without a delimiter matches nothing. An expression
     /// that cannot be compiled matches nothing in Salt and is an error here.
-    pub(super) fn new(expr: &str, delimiter: &str, how: How, argument: fn(&str) -> Value) -> Result<Self, String> {
+    pub(super) fn new(
+        expr: &str,
+        delimiter: &str,
+        how: How,
+        argument: fn(&str) -> Value,
+        patterns: &Compiler,
+    ) -> Result<Self, String> {
         if delimiter.is_empty() {
             return Err("its delimiter is empty".to_owned());
         }
@@ -66,7 +73,7 @@ impl Subdict {
             match how {
                 How::Glob => Pattern::Glob(Glob::new(&text)),
                 How::Exact => Pattern::Exact(text),
-                How::Pcre => Pattern::Pcre(Regex::new(&text).map_err(|why| unread = Err((at, why))).ok()),
+                How::Pcre => Pattern::Pcre(patterns.compile(&text).map_err(|why| unread = Err((at, why))).ok()),
             }
         };
         let ends: Vec<_> = ends.into_iter().map(|at| (at, pattern(at))).collect();
@@ -80,14 +87,17 @@ impl Subdict {
         {
             return Err(format!("{:?}: {why}", &expr[at..]));
         }
-        Ok(Self { expr: expr.to_owned(), delimiter: delimiter.to_owned(), ends, argument })
+        // Each part begins where the expression or a suffix of it begins.
+        let parts = ends.iter().flat_map(|(at, _)| [delimiter, INNER].map(|by| expr[*at..].split(by).next()));
+        let keys = parts.flatten().filter_map(|part| Some((part.to_owned(), key_of(part, argument)?))).collect();
+        Ok(Self { expr: expr.to_owned(), delimiter: delimiter.to_owned(), ends, keys })
     }
 
     /// The top-level key of the data that decides; none if several keys may.
     pub(super) fn key(&self) -> Option<&str> {
         let key = self.expr.split(&self.delimiter).next()?;
         // A number or a boolean also matches a key by its value.
-        (key != "*" && matches!((self.argument)(key), Value::String(_))).then_some(key)
+        (key != "*" && !self.keys.contains_key(key)).then_some(key)
     }
 
     /// Whether the data matches the expression.
@@ -134,7 +144,7 @@ impl Run<'_> {
             }
             let (found, rest) = match &parts[..at] {
                 ["*"] => (data, expr),
-                path => match traverse(data, path, self.own.argument) {
+                path => match traverse(data, path, &self.own.keys) {
                     Some(found) => (found, rest),
                     None => return false,
                 },
@@ -181,7 +191,7 @@ impl Run<'_> {
 
 /// Follows a path as Salt's `traverse_dict_and_list` does: lists by index, or by keys of the maps in them; maps by key
 /// as text, or as YAML reads it.
-fn traverse<'a>(data: &'a Value, path: &[&str], argument: fn(&str) -> Value) -> Option<&'a Value> {
+fn traverse<'a>(data: &'a Value, path: &[&str], keys: &HashMap<String, Value>) -> Option<&'a Value> {
     let mut at = data;
     for part in path {
         at = match at {
@@ -201,15 +211,20 @@ fn traverse<'a>(data: &'a Value, path: &[&str], argument: fn(&str) -> Value) -> 
             },
             Value::Map(_) => match at.get(part) {
                 Some(found) => found,
-                None => match argument(part) {
-                    Value::String(_) => return None,
-                    loaded => by_value(at, &loaded)?,
-                },
+                None => by_value(at, keys.get(*part)?)?,
             },
             _ => return None,
         };
     }
     Some(at)
+}
+
+/// What a part is on a command line, if that can be a key and is no text. Lists and dicts are keys of nothing.
+fn key_of(part: &str, argument: fn(&str) -> Value) -> Option<Value> {
+    if part.starts_with(['[', '{']) {
+        return None;
+    }
+    Some(argument(part)).filter(|key| !matches!(key, Value::String(_) | Value::Array(_) | Value::Map(_)))
 }
 
 /// Python's `int()` of text.
@@ -249,7 +264,7 @@ mod tests {
     }
 
     fn subdict(expr: &str, delimiter: &str) -> Result<Subdict, String> {
-        Subdict::new(expr, delimiter, How::Glob, argument)
+        Subdict::new(expr, delimiter, How::Glob, argument, &Compiler::default())
     }
 
     #[test]

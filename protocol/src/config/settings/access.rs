@@ -13,7 +13,7 @@ settings! { AREA = "Access";
     PAM_SERVICE: String = text("auth.pam.service", master("login"));
     /// Users of this host and what each may do without a log-in. See docs/access.md.
     PUBLISHER_ACL: Value = mapping("publisher_acl", master("{}")).live();
-    /// What nobody but root may do. See docs/access.md.
+    /// What nobody may do, root included. See docs/access.md.
     PUBLISHER_ACL_BLACKLIST: Value = mapping("publisher_acl_blacklist", master("{}")).live();
     /// Users of this host, globs or expressions, that are refused.
     PUBLISHER_ACL_BLACKLIST_USERS: Value = any("publisher_acl_blacklist:users", master("[]")).live();

@@ -25,6 +25,9 @@ pub const MAX_VALUES: usize = 1 << 20;
 /// Upper bound on the bytes of text after aliases are expanded.
 pub const MAX_EXPANDED: usize = 64 << 20;
 
+/// What a short foreign text may have beyond its length.
+const FEW: usize = 16;
+
 /// Why a text is not YAML.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {message}")]
@@ -42,13 +45,29 @@ pub struct YamlError {
 /// # Errors
 /// The text is not YAML, not one document, or outside the bounds.
 pub fn load(text: &str) -> Result<Value, YamlError> {
+    load_within(text, MAX_VALUES, MAX_EXPANDED)
+}
+
+/// As [`load`], for a text that somebody sent. What its aliases repeat has to fit into what a document of its length may have without any: so
+/// nobody gets more memory for a text than for another one that is as long.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_foreign(text: &str) -> Result<Value, YamlError> {
+    // Without aliases, each value has at least one character that belongs to no other, and an escape of two characters becomes three bytes
+    // at most.
+    let values = text.len().saturating_add(FEW).min(MAX_VALUES);
+    load_within(text, values, text.len().saturating_mul(2).saturating_add(FEW).min(MAX_EXPANDED))
+}
+
+fn load_within(text: &str, values: usize, bytes: usize) -> Result<Value, YamlError> {
     let start = Place { line: 1, column: 1 };
     if text.len() > MAX_TEXT {
         return Err(start.error(format!("the document has more than {MAX_TEXT} bytes")));
     }
     check_characters(text)?;
     match compose(text)? {
-        Some(root) => Constructor { values_left: MAX_VALUES, bytes_left: MAX_EXPANDED }.value(&root, 0),
+        Some(root) => Constructor { values_left: values, bytes_left: bytes }.value(&root, 0),
         None => Ok(Value::Nil),
     }
 }
@@ -247,16 +266,14 @@ impl Constructor {
         if depth > MAX_DEPTH {
             return Err(place.error(format!("more than {MAX_DEPTH} levels after aliases")));
         }
-        self.values_left = self
-            .values_left
-            .checked_sub(1)
-            .ok_or_else(|| place.error(format!("more than {MAX_VALUES} values after aliases")))?;
+        self.values_left =
+            self.values_left.checked_sub(1).ok_or_else(|| place.error("too many values after aliases"))?;
         match (&node.kind, node.tag) {
             (Kind::Scalar(text), tag) => {
                 self.bytes_left = self
                     .bytes_left
                     .checked_sub(text.len())
-                    .ok_or_else(|| place.error(format!("more than {MAX_EXPANDED} bytes after aliases")))?;
+                    .ok_or_else(|| place.error("too many bytes after aliases"))?;
                 scalar::construct(text, tag).map_err(|why| place.error(why))
             }
             (Kind::Seq(items), Tag::Seq) => {
@@ -347,10 +364,8 @@ impl Constructor {
             return Err(place.error(format!("more than {MAX_DEPTH} levels of merges")));
         }
         // Nested merges repeat entries before they become values, so the repeated entries count.
-        self.values_left = self
-            .values_left
-            .checked_sub(entries.len())
-            .ok_or_else(|| place.error(format!("more than {MAX_VALUES} values after merges")))?;
+        self.values_left =
+            self.values_left.checked_sub(entries.len()).ok_or_else(|| place.error("too many values after merges"))?;
         self.flatten(entries, depth + 1)
     }
 }
