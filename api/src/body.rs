@@ -10,6 +10,7 @@ use brine_protocol::config::yaml;
 use brine_protocol::value::{self, Value, ValueExt};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use indexmap::IndexMap;
 use serde::de::IgnoredAny;
 
 use crate::numbers;
@@ -157,7 +158,7 @@ fn too_complex() -> Problem {
 /// A form: a key that repeats is a list, and one without a value is not there. `arg` is always a list; it, `kwarg` and `full_return` are
 /// YAML, as the rest of a chunk is text.
 fn form(bytes: &[u8]) -> Result<Value, Problem> {
-    let (mut map, mut values) = (value::empty_map(), 0);
+    let (mut map, mut values) = (IndexMap::<String, Value>::new(), 0);
     for (key, text) in form_urlencoded::parse(bytes).filter(|(_, text)| !text.is_empty()) {
         let item = match &*key {
             "arg" => yamlify(&text),
@@ -168,18 +169,18 @@ fn form(bytes: &[u8]) -> Result<Value, Problem> {
         };
         // Before there are more.
         bound(&item, &mut values, 1)?;
-        match map.get_mut(&key) {
+        match map.get_mut(&*key) {
             Some(_) if key == "kwarg" => return Err(Problem::bad("A form has one kwarg")),
             Some(Value::Array(items)) => items.push(item),
             Some(first) => *first = Value::Array(vec![std::mem::replace(first, Value::Nil), item]),
-            None if key == "arg" => map.insert(&key, Value::Array(vec![item])),
-            None => map.insert(&key, item),
-        }
-        if map.entries().is_some_and(|entries| entries.len() > ENTRIES_MAX) {
-            return Err(too_complex());
+            None if map.len() == ENTRIES_MAX => return Err(too_complex()),
+            None => {
+                let first = if key == "arg" { Value::Array(vec![item]) } else { item };
+                map.insert(key.into_owned(), first);
+            }
         }
     }
-    Ok(map)
+    Ok(Value::Map(map.into_iter().map(|(key, value)| (Value::from(key), value)).collect()))
 }
 
 #[cfg(test)]
@@ -286,6 +287,8 @@ mod tests {
         assert_eq!(status("text/yaml", alias), Some(400), "a billion laughs");
         assert_eq!(status("", &form(ENTRIES_MAX)), None);
         assert_eq!(status("", &form(100_000)), Some(400));
+        let last = "full_return=1&";
+        assert_eq!(status("", &(form(ENTRIES_MAX - 1) + &last.repeat(60_000))), None, "searched for again and again");
         assert_eq!(status("", &"arg=0&".repeat(VALUES_MAX - 2)), None);
         assert_eq!(status("", &"arg=0&".repeat(VALUES_MAX + 1)), Some(400));
         assert_eq!(status("", &"arg=0&".repeat(150_000)), Some(400));

@@ -17,6 +17,9 @@ use crate::problem::Problem;
 use crate::state::{Api, Shared};
 use crate::table::{Proof, Table};
 
+/// Upper bound on the parameters of a query; each read takes a few.
+const PARAMETERS_MAX: usize = 64;
+
 /// Adds the paths.
 pub fn add(table: Table<Arc<Api>>) -> Table<Arc<Api>> {
     table
@@ -124,6 +127,9 @@ fn parameters(query: Option<&str>) -> Result<Value, Problem> {
     for (name, text) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
         if args.has(&name) {
             return Err(twice(&name));
+        }
+        if args.entries().is_some_and(|args| args.len() == PARAMETERS_MAX) {
+            return Err(Problem::bad(format!("there are more than {PARAMETERS_MAX} parameters")));
         }
         args.insert(&name, text.into_owned());
     }

@@ -2,10 +2,13 @@
 
 mod search;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use brine_protocol::ids::Jid;
 use brine_protocol::value::{Value, ValueExt, empty_map, map};
+
+use indexmap::IndexMap;
 
 use super::Parts;
 use super::ask::{self, Question};
@@ -164,7 +167,7 @@ async fn lookup_jid(run: Run) -> Outcome {
     let Shown { minions, results, .. } = show(&run.parts, &Asked::of(&run)?).await?;
     // For callers that want one large return and not all of them.
     let only = run.find_text("minion");
-    let mut found = empty_map();
+    let mut found: Vec<(Value, Value)> = Vec::new();
     let returned = run.is("returned");
     for (id, result) in &results {
         if only.as_ref().is_some_and(|only| only != id) {
@@ -174,17 +177,18 @@ async fn lookup_jid(run: Run) -> Outcome {
             run.progress(id.as_str());
         }
         if returned {
-            found.insert(id, result.get("return").cloned().unwrap_or(Value::Nil));
+            found.push((Value::from(id.as_str()), result.get("return").cloned().unwrap_or(Value::Nil)));
         }
     }
     if run.is("missing") {
-        for id in minions.iter().filter(|id| !results.iter().any(|(known, _)| known == *id)) {
-            found.insert(id, "Minion did not return");
+        let known: HashSet<&str> = results.iter().map(|(known, _)| known.as_str()).collect();
+        for id in minions.iter().filter(|id| !known.contains(id.as_str())) {
+            found.push((Value::from(id.as_str()), "Minion did not return".into()));
         }
     }
     // As in Salt, the first return decides the outputter.
     let out = results.first().and_then(|(_, result)| result.get("out")).filter(|out| out.truthy());
-    Ok(outputter(out.cloned(), found))
+    Ok(outputter(out.cloned(), Value::Map(found)))
 }
 
 fn outputter(out: Option<Value>, data: Value) -> Value {
@@ -197,14 +201,14 @@ fn outputter(out: Option<Value>, data: Value) -> Value {
 async fn exit_success(run: Run) -> Outcome {
     source(&run)?;
     let shown = show(&run.parts, &Asked::of(&run)?).await?;
-    let mut found = map(shown.minions.iter().map(|id| (id.as_str(), false)));
+    let mut found: IndexMap<&str, bool> = shown.minions.iter().map(|id| (id.as_str(), false)).collect();
     for (id, result) in &shown.results {
         let yes = result.get("return").is_some_and(Value::truthy);
-        if yes || found.has(id) {
-            found.insert(id, yes);
+        if yes || found.contains_key(id.as_str()) {
+            found.insert(id.as_str(), yes);
         }
     }
-    Ok(found)
+    Ok(map(found))
 }
 
 async fn last_run(run: Run) -> Outcome {
