@@ -107,7 +107,7 @@ fn named(value: &Value) -> Option<Vec<(String, Value)>> {
     let parsed;
     let list = match value.text() {
         Some(text) => {
-            parsed = yaml::load(text).ok()?;
+            parsed = yaml::load_foreign(text).ok()?;
             parsed.list()?
         }
         None => value.list()?,

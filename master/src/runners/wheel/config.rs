@@ -97,7 +97,7 @@ fn settings(contents: &Value) -> Result<Value, String> {
         Some(text) if text.len() > FILE_MAX => {
             return Err(format!("The settings have more than the {} KiB of one file", FILE_MAX >> 10));
         }
-        Some(text) => yaml::load(text).map_err(|error| format!("yaml_contents is no YAML: {error}"))?,
+        Some(text) => yaml::load_foreign(text).map_err(|error| format!("yaml_contents is no YAML: {error}"))?,
         None => contents.clone(),
     };
     match settings.entries() {
