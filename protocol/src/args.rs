@@ -130,7 +130,7 @@ mod tests {
     /// Of a few hundred bytes, which would become half a million values.
     #[test]
     fn a_word_of_aliases_stays_a_word() {
-        let tens = |of: &str| vec![of; 9].join(",");
+        let tens = |of: &str| [of; 9].join(",");
         let bomb = format!(
             "[&a [{}],&b [{}],&c [{}],&d [{}],&e [{}],{}]",
             tens("1"),

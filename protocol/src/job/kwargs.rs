@@ -67,7 +67,7 @@ mod tests {
             Value::Map(marks.chain([(text("a"), Value::from(1))]).collect())
         };
         let (yes, no) = (Value::from(true), Value::from(false));
-        assert!(are_keywords(&marked(&[yes.clone()])));
+        assert!(are_keywords(&marked(std::slice::from_ref(&yes))));
         for other in [
             vec![],
             vec![no.clone()],
@@ -78,7 +78,7 @@ mod tests {
         ] {
             let item = marked(&other);
             assert!(!are_keywords(&item), "{other:?}");
-            assert_eq!(split_kwargs(&[item.clone()]), (vec![item], vec![]), "{other:?}");
+            assert_eq!(split_kwargs(std::slice::from_ref(&item)), (vec![item.clone()], vec![]), "{other:?}");
         }
     }
 
