@@ -7,7 +7,7 @@ use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
 use brine_protocol::args::yamlify;
 use brine_protocol::config::yaml;
-use brine_protocol::value::{self, Value, ValueExt};
+use brine_protocol::value::{self, Value};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use indexmap::IndexMap;
@@ -169,11 +169,12 @@ fn form(bytes: &[u8]) -> Result<Value, Problem> {
         };
         // Before there are more.
         bound(&item, &mut values, 1)?;
+        let is_full = map.len() == ENTRIES_MAX;
         match map.get_mut(&*key) {
             Some(_) if key == "kwarg" => return Err(Problem::bad("A form has one kwarg")),
             Some(Value::Array(items)) => items.push(item),
             Some(first) => *first = Value::Array(vec![std::mem::replace(first, Value::Nil), item]),
-            None if map.len() == ENTRIES_MAX => return Err(too_complex()),
+            None if is_full => return Err(too_complex()),
             None => {
                 let first = if key == "arg" { Value::Array(vec![item]) } else { item };
                 map.insert(key.into_owned(), first);

@@ -154,11 +154,12 @@ impl Maintenance {
         self.dispatcher.publish(&request, &Principal::Master).await.map(drop).map_err(|fault| fault.to_string())
     }
 
-    /// Forgets peer jobs and mine data of minions without an accepted key.
+    /// Forgets peer jobs of minions without an accepted key, and mine data of those without any: whoever is rejected for a while does not send
+    /// its data again when it is accepted, and nobody reads it meanwhile.
     async fn forget_minions_without_keys(&self) {
         let keys = Arc::clone(&self.keys);
         self.peer.forget(|id| keys.accepted(id).is_some());
-        self.mine.forget(move |id| keys.accepted(id).is_some()).await;
+        self.mine.forget(move |id| keys.is_known(id)).await;
     }
 
     /// Forgets sessions of minions without an accepted key, because Python's salt-key deletes only the keys.

@@ -205,4 +205,13 @@ impl Host for Surroundings<'_> {
         let answer = functions::call(self.functions, name, positional, keyword);
         answer.unwrap_or_else(|| Err(self.refuse(is_missing(name))))
     }
+
+    fn random(&self) -> Option<u64> {
+        Some(rand::random())
+    }
+
+    fn now(&self) -> Option<i64> {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        now.ok().and_then(|now| i64::try_from(now.as_secs()).ok())
+    }
 }

@@ -61,6 +61,16 @@ pub trait Host {
         None
     }
 
+    /// A number that nobody can know, for templates that make random values; none if there is no source of them.
+    fn random(&self) -> Option<u64> {
+        None
+    }
+
+    /// Seconds since 1970, for templates that tell the time; none if there is no clock.
+    fn now(&self) -> Option<i64> {
+        None
+    }
+
     /// Calls an execution function for a template of an environment.
     ///
     /// # Errors

@@ -65,6 +65,14 @@ impl jinja::Host for Surroundings<'_> {
     fn call(&self, name: &str, positional: Vec<Value>, keyword: Vec<(Rc<str>, Value)>) -> Result<Value, CallError> {
         self.host.call(self.saltenv, name, positional, keyword)
     }
+
+    fn random(&self) -> Option<u64> {
+        self.host.random()
+    }
+
+    fn now(&self) -> Option<i64> {
+        self.host.now()
+    }
 }
 
 impl Templates<'_> {

@@ -157,6 +157,11 @@ impl MinionKeys {
         }
     }
 
+    /// Returns whether there is a key of `id`, in any state. If a folder cannot be read, there may be one.
+    pub(crate) fn is_known(&self, id: &MinionId) -> bool {
+        KeyState::ALL.into_iter().any(|state| !matches!(self.store.metadata(state, id), Ok(None)))
+    }
+
     /// Returns when the accepted key of `id` was put into its folder, according to the file system.
     pub fn stored_at(&self, id: &MinionId) -> Option<SystemTime> {
         Stamp::of(&self.store.metadata(KeyState::Accepted, id).ok()??).changed()

@@ -54,7 +54,8 @@ async fn show_top(run: Run) -> Outcome {
 
 async fn clear_pillar_cache(run: Run) -> Outcome {
     if !run.parts.pillars.keeps() {
-        return Ok(Value::from(false));
+        // Salt clears the minions' data as well, where it keeps any.
+        return Ok(Value::from(run.parts.opts.has_data));
     }
     let pillarenv = keyword(&run, "pillarenv");
     for id in meant(&run).await? {

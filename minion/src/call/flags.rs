@@ -17,7 +17,8 @@ use clap::{Args, Parser};
     version = VERSION,
     override_usage = "salt-call [options] <function> [arguments]",
     disable_version_flag = true,
-    infer_long_args = true
+    infer_long_args = true,
+    args_override_self = true
 )]
 pub(super) struct Flags {
     /// Ask no master: modules come from the package and from --module-dirs, files and pillar from this host.

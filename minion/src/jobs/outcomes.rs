@@ -34,7 +34,8 @@ impl Called {
 
     /// The outputter that the return asks for. None: whoever shows it decides.
     pub fn outputter(&self) -> Option<&'static str> {
-        let failed = || (!self.outcome.success).then_some("nested");
+        // As in Salt: a function that returned has its own outputter or none, whatever its retcode.
+        let failed = || (!self.ran).then_some("nested");
         let own = if self.ran || self.cut_off { outputter(&self.fun) } else { None };
         own.or_else(failed)
     }

@@ -158,6 +158,8 @@ const STANDARD: &[(&str, &[&str], usize)] = &[
             "brine:host/job",
             "brine:host/log",
             "brine:host/pillar",
+            "wasi:clocks/wall-clock",
+            "wasi:random/random",
         ],
         // With the renderers, as state.
         3_000_000,
@@ -191,6 +193,7 @@ const STANDARD: &[(&str, &[&str], usize)] = &[
             "wasi:clocks/wall-clock",
             "wasi:filesystem/preopens",
             "wasi:filesystem/types",
+            "wasi:random/random",
         ],
         // With the renderer of templates, as state.
         3_350_000,
@@ -453,6 +456,8 @@ const STANDARD: &[(&str, &[&str], usize)] = &[
             "brine:host/progress",
             "brine:host/states",
             "wasi:clocks/monotonic-clock",
+            "wasi:clocks/wall-clock",
+            "wasi:random/random",
         ],
         // With the renderers: Jinja, YAML, and regular expressions with Unicode's tables.
         3_200_000,

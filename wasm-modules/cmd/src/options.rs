@@ -52,9 +52,6 @@ impl Call {
 
     /// Refuses options that are not supported here, instead of ignoring them.
     pub(crate) fn supported(&self) -> Result<(), String> {
-        if given(self.template.as_ref())?.is_some_and(|template| template.truthy()) {
-            return Err("template: a command is not rendered here; render it first".into());
-        }
         if self.use_vt == Some(true) {
             return Err("use_vt: a job has no terminal".into());
         }
@@ -62,6 +59,11 @@ impl Call {
             return Err("bg: what a job starts ends with the job".into());
         }
         Ok(())
+    }
+
+    /// The name of the engine that renders the command and its folder, if one is to.
+    pub(crate) fn template(&self) -> Result<Option<String>, String> {
+        Ok(given(self.template.as_ref())?.filter(Value::truthy).map(|template| template.to_text()))
     }
 
     /// Whether the command and its output stay out of the log.
@@ -286,6 +288,5 @@ mod tests {
         assert_eq!(call().supported(), Ok(()));
         assert!(Call { bg: Some(true), ..call() }.supported().unwrap_err().starts_with("bg"));
         assert!(Call { use_vt: Some(true), ..call() }.supported().unwrap_err().starts_with("use_vt"));
-        assert!(Call { template: Some("jinja".into()), ..call() }.supported().unwrap_err().starts_with("template"));
     }
 }

@@ -5,6 +5,7 @@ use brine_guest::host::process::{self, Command, Finished, Unprobed};
 use brine_guest::host::{job, log};
 
 use crate::options::Call;
+use crate::script;
 use crate::words::{self, Unsplit};
 
 /// The result of a command.
@@ -46,18 +47,19 @@ pub(crate) fn output(call: Call) -> Result<String, String> {
 pub(crate) fn run(call: &Call, merge: bool) -> Result<Done, String> {
     call.supported()?;
     let success = call.success()?;
-    let argv = argv(call)?;
+    let (cmd, cwd) = rendered(call)?;
+    let argv = argv(call, &cmd)?;
     if argv.first().is_none_or(String::is_empty) {
         return Err("the command is empty".into());
     }
-    if call.cwd.as_deref().is_some_and(|cwd| !cwd.is_empty() && !cwd.starts_with('/')) {
-        let cwd = call.cwd.as_deref().unwrap_or_default();
+    let cwd = cwd.filter(|cwd| !cwd.is_empty());
+    if let Some(cwd) = cwd.as_deref().filter(|cwd| !cwd.starts_with('/')) {
         return Err(format!("Specified cwd '{cwd}' either not absolute or does not exist"));
     }
     let timeout = call.timeout()?;
     let command = Command {
         argv,
-        cwd: call.cwd.clone().filter(|cwd| !cwd.is_empty()),
+        cwd,
         env: call.env()?,
         clean_env: call.clean_env == Some(true),
         stdin: call.stdin()?,
@@ -68,11 +70,11 @@ pub(crate) fn run(call: &Call, merge: bool) -> Result<Done, String> {
         max_output: Some(if merge { MAX_MERGED } else { MAX_APART }),
         merge_stderr: merge,
     };
-    let named = if call.quiet() { "REDACTED".to_owned() } else { call.cmd.to_text() };
+    let named = if call.quiet() { "REDACTED".to_owned() } else { cmd.to_text() };
     let finished = start(&command).map_err(|reason| format!("Unable to run command '{named}', reason: {reason}"))?;
     let mut done = match timeout {
         Some((_, seconds)) if finished.timed_out => {
-            let stdout = format!("{} : Timed out after {seconds} seconds", shown(call, &command));
+            let stdout = format!("{} : Timed out after {seconds} seconds", shown(&cmd, &command));
             Done { pid: Some(finished.pid), retcode: 1, stdout, stderr: String::new() }
         }
         _ => {
@@ -115,9 +117,21 @@ fn start(command: &Command) -> Result<Finished, String> {
     })
 }
 
+/// The command and its folder, as the templates that they may be.
+fn rendered(call: &Call) -> Result<(Value, Option<String>), String> {
+    let Some(template) = call.template()? else { return Ok((call.cmd.clone(), call.cwd.clone())) };
+    let saltenv = call.saltenv.as_deref().filter(|saltenv| !saltenv.is_empty()).unwrap_or("base");
+    let render = |text: String| {
+        let rendered = script::render(text, &template, saltenv, Value::Dict(Vec::new()));
+        rendered.map_err(|why| format!("Failed to execute cmd with error: {why}"))
+    };
+    let cmd = render(call.cmd.to_text())?;
+    Ok((cmd.into(), call.cwd.clone().map(render).transpose()?))
+}
+
 /// The program's arguments, preceded by the program: a shell, or the program of the command.
-fn argv(call: &Call) -> Result<Vec<String>, String> {
-    let line = match &call.cmd {
+fn argv(call: &Call, cmd: &Value) -> Result<Vec<String>, String> {
+    let line = match cmd {
         Value::List(words) => return Ok(words.iter().map(Value::to_text).collect()),
         line => line.to_text(),
     };
@@ -154,8 +168,8 @@ fn no_shell(what: &str, shell: &str) -> String {
 }
 
 /// The command as Python displays it: the line for a shell, or the list of words.
-fn shown(call: &Call, command: &Command) -> String {
-    match &call.cmd {
+fn shown(cmd: &Value, command: &Command) -> String {
+    match cmd {
         Value::Text(line) if command.argv.last() == Some(line) && command.argv.len() == 3 => line.clone(),
         _ => Value::from(command.argv.clone()).to_text(),
     }

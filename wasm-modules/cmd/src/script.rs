@@ -109,15 +109,20 @@ fn content(wanted: &Wanted<'_>) -> Result<Option<(String, Content)>, String> {
 /// The master's file, rendered by the module `file`: as it renders what it manages.
 fn rendered(wanted: &Wanted<'_>, path: &str, saltenv: &str, template: &str) -> Result<Option<String>, String> {
     let Some(text) = text(path, saltenv)? else { return Ok(None) };
+    render(text, template, saltenv, wanted.context.clone()).map(Some)
+}
+
+/// Renders a text as the module `file` renders what it manages.
+pub(crate) fn render(text: String, template: &str, saltenv: &str, context: Value) -> Result<String, String> {
     let keyword = Value::dict([
         ("contents", text.into()),
         ("template", template.into()),
-        ("context", wanted.context.clone()),
+        ("context", context),
         ("defaults", Value::Dict(Vec::new())),
         ("saltenv", saltenv.into()),
     ]);
     match functions::call(RENDERS, &[], &keyword.into())?.value()? {
-        Value::Text(text) => Ok(Some(text)),
+        Value::Text(text) => Ok(text),
         failed => Err(failed.get("comment").unwrap_or(&failed).to_text()),
     }
 }

@@ -145,6 +145,24 @@ impl jinja::Host for Templates {
         }
         call(name, &positional, &keyword).map_err(CallError::refused)
     }
+
+    fn random(&self) -> Option<u64> {
+        Some(random())
+    }
+
+    fn now(&self) -> Option<i64> {
+        Some(now())
+    }
+}
+
+/// A number that nobody can know, for the templates of SLS files and of files.
+pub fn random() -> u64 {
+    crate::wasi::random::random::get_random_u64()
+}
+
+/// Seconds since 1970, for the same.
+pub fn now() -> i64 {
+    i64::try_from(crate::wasi::clocks::wall_clock::now().seconds).unwrap_or(i64::MAX)
 }
 
 /// The names of functions, as `sys` lists them; none if it may not be asked.

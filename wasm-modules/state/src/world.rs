@@ -7,6 +7,7 @@ use std::rc::Rc;
 use brine_guest::Data;
 use brine_guest::host::files::{self, Kind};
 use brine_guest::host::{log, modules, states};
+use brine_guest::template;
 use brine_render::functions::{self, Surroundings};
 use brine_render::jinja::CallError;
 use brine_render::{Dict, Key, Value};
@@ -186,6 +187,14 @@ impl Host for World {
             return answer;
         }
         call(name, &positional, &keyword).map_err(CallError::refused)
+    }
+
+    fn random(&self) -> Option<u64> {
+        Some(template::random())
+    }
+
+    fn now(&self) -> Option<i64> {
+        Some(template::now())
     }
 
     fn has_state(&self, name: &str) -> bool {

@@ -41,7 +41,7 @@ impl Guest for Module {
         _: String,
         changes: Option<Data>,
         result: Option<Data>,
-        comment: Option<String>,
+        comment: Option<Data>,
         warnings: Option<Data>,
         allow_test_mode_failure: Option<bool>,
     ) -> Result<StateResult, String> {
@@ -64,7 +64,9 @@ impl Guest for Module {
             Some(Value::List(lines)) => lines.iter().map(Value::to_text).collect(),
             Some(_) => return Err(invalid("warnings", "a string or a list of strings")),
         };
-        let mut comment = comment.unwrap_or_default();
+        let comment = comment.map(|data| data.value()).transpose()?;
+        let mut comment =
+            comment.filter(|comment| *comment != Value::None).map(|comment| comment.to_text()).unwrap_or_default();
         if is_dry_run() {
             let may_fail = allow_test_mode_failure.unwrap_or(false) && result == Value::Bool(false);
             came_to = match (may_fail, &changes) {
@@ -80,9 +82,9 @@ impl Guest for Module {
         Ok(StateResult { warnings, ..StateResult::new(came_to, comment, changes) })
     }
 
-    fn show_notification(_: String, text: Option<String>, _: Data) -> Result<StateResult, String> {
-        match text.filter(|text| !text.is_empty()) {
-            Some(text) => Ok(StateResult::good(text)),
+    fn show_notification(_: String, text: Option<Data>, _: Data) -> Result<StateResult, String> {
+        match text.map(|text| text.value()).transpose()?.filter(Value::truthy) {
+            Some(text) => Ok(StateResult::good(text.to_text())),
             None => Err("Missing required argument text.".into()),
         }
     }

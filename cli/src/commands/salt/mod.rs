@@ -152,7 +152,9 @@ impl Session<'_> {
             returns => returns?,
         };
         let jid = returns.published().jid.clone();
-        if self.args.verbose {
+        // As in Salt, `--static` shows nothing but the returns, which scripts read.
+        if self.args.static_ {
+        } else if self.args.verbose {
             let heading = format!("Executing job with jid {jid}");
             self.printer.line(&format!("{heading}\n{}\n", "-".repeat(heading.len())));
         } else if self.args.show_jid {
@@ -171,7 +173,8 @@ impl Session<'_> {
             let out = all.iter().find_map(|ret| ret.out.as_deref().filter(|out| *out != "no_return"));
             self.printer.show(&group, out.unwrap_or(chosen), worst);
         }
-        if self.args.progress || (self.args.summary && !self.printer.is_chosen()) {
+        let summary = self.args.summary && !self.printer.is_chosen() && !self.args.static_;
+        if self.args.progress || summary {
             for line in summary::lines(&all, self.args.verbose) {
                 self.printer.line(&line);
             }

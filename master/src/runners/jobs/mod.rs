@@ -113,7 +113,8 @@ async fn show(parts: &Arc<Parts>, asked: &Asked) -> Result<Shown, Failure> {
         None => map([("Error", UNKNOWN)]),
     };
     let minions: Vec<String> = job.iter().flat_map(|job| &job.minions).map(ToString::to_string).collect();
-    if job.is_some() {
+    // The run of a runner is nobody's.
+    if !minions.is_empty() {
         shown.insert("Minions", Value::Array(minions.iter().map(|id| Value::from(id.as_str())).collect()));
     }
     // Moved to the end, as in Salt.

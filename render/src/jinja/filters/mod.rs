@@ -6,6 +6,7 @@ mod hash;
 mod items;
 mod network;
 mod pformat;
+mod quoted;
 mod salt;
 mod serialize;
 mod text;

@@ -107,11 +107,11 @@ pub(super) fn apply(interp: &mut Interp, name: &str, value: &Value, passed: &Pas
             Ok(text.trim_end_matches('\n').trim_end_matches("\n...").into())
         }
         _ => {
-            let style = if name == "yaml_squote" { Style::SingleQuoted } else { Style::DoubleQuoted };
             let text = interp.text(value)?;
-            let options = DumpOptions { default_style: Some(style), width: -1, ..DumpOptions::default() };
-            let text = dump(interp, &Value::Str(text), &options)?;
-            Ok(text.trim_end_matches('\n').into())
+            let quoted = if name == "yaml_squote" { quoted::single(&text) } else { quoted::double(&text) };
+            interp.charge(quoted.len())?;
+            interp.take_steps(quoted.len())?;
+            Ok(quoted.into())
         }
     }
 }

@@ -113,6 +113,9 @@ pub(super) fn apply(interp: &mut Interp, name: &str, value: &Value, passed: &Pas
             other => format!("unsupported operand type(s) for +=: '{}' and 'str'", other.type_name()),
         }));
     }
+    if name == "urlencode" && matches!(value, Value::Dict(_) | Value::List(_) | Value::Tuple(_)) {
+        return query(interp, value).map(Value::from);
+    }
     let text = interp.text(value)?;
     let number = |at, name| passed.get(at, name).as_ref().and_then(ops::integer);
     let made: String = match name {
@@ -162,11 +165,7 @@ pub(super) fn apply(interp: &mut Interp, name: &str, value: &Value, passed: &Pas
             let words = text.split(|c: char| c != '_' && !c.is_alphanumeric()).filter(|w| !w.is_empty()).count();
             return Ok(Value::from(words as u64));
         }
-        "urlencode" => {
-            let plain = |b: u8| b.is_ascii_alphanumeric() || b"_.-~/".contains(&b);
-            let code = |b: u8| if plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") };
-            text.bytes().map(code).collect()
-        }
+        "urlencode" => quoted(&text, "/"),
         "striptags" => {
             let mut out = String::new();
             let mut inside = false;
@@ -184,6 +183,44 @@ pub(super) fn apply(interp: &mut Interp, name: &str, value: &Value, passed: &Pas
     };
     interp.charge(made.len())?;
     Ok(made.into())
+}
+
+/// Percent signs for all but letters, digits and these signs.
+fn quoted(text: &str, safe: &str) -> String {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"_.-~".contains(&b) || safe.as_bytes().contains(&b);
+    let code = |b: u8| if plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") };
+    text.bytes().map(code).collect()
+}
+
+/// `urlencode` of a dict or of pairs: a query.
+fn query(interp: &mut Interp, value: &Value) -> Res<String> {
+    let pairs: Vec<(Value, Value)> = match value {
+        Value::Dict(dict) => dict.borrow().iter().map(|(key, value)| (key.value().clone(), value.clone())).collect(),
+        pairs => {
+            let mut found = Vec::new();
+            for pair in ops::iterate(interp, pairs)? {
+                match ops::iterate(interp, &pair)?.as_slice() {
+                    [key, value] => found.push((key.clone(), value.clone())),
+                    other => {
+                        let count = other.len();
+                        let least = if count < 2 { "not enough" } else { "too many" };
+                        let tail = if count < 2 { format!(", got {count}") } else { String::new() };
+                        return Err(JinjaError::python(format!("{least} values to unpack (expected 2{tail})")));
+                    }
+                }
+            }
+            found
+        }
+    };
+    let mut out = String::new();
+    for (key, value) in pairs {
+        let (key, value) = (interp.text(&key)?, interp.text(&value)?);
+        interp.charge((key.len() + value.len()) * 3 + 2)?;
+        let part = |text: &str| quoted(text, "").replace("%20", "+");
+        out.push_str(if out.is_empty() { "" } else { "&" });
+        out.push_str(&format!("{}={}", part(&key), part(&value)));
+    }
+    Ok(out)
 }
 
 fn int(value: &Value, passed: &Passed) -> Res<Value> {

@@ -14,7 +14,7 @@ pub(super) fn apply(interp: &mut Interp, value: &Value, passed: &Passed) -> Res<
         Value::DateTime(time) => *time,
         Value::None => from_seconds(interp.host.now().ok_or_else(|| JinjaError::python("there is no clock here"))?),
         Value::Int(n) => from_seconds(i64::try_from(*n).unwrap_or(i64::MAX)),
-        Value::Float(n) => from_seconds(n.floor() as i64),
+        Value::Float(n) => from_fraction(*n),
         Value::Str(text) => parse(text).ok_or_else(|| JinjaError::python(format!("Unable to parse {text}")))?,
         other => return Err(JinjaError::python(format!("Unable to parse {}", other.short_repr()))),
     };
@@ -41,11 +41,17 @@ fn from_seconds(seconds: i64) -> DateTime {
     DateTime { date, hour, minute, second, microsecond: 0, offset_minutes: None }
 }
 
+/// The same, with a part of a second.
+fn from_fraction(seconds: f64) -> DateTime {
+    let micros = ((seconds - seconds.floor()) * 1e6).round() as u32;
+    DateTime { microsecond: micros.min(999_999), ..from_seconds(seconds.floor() as i64) }
+}
+
 /// `2002-12-25`, `2002/12/25`, with `T10:20:30` or ` 10:20`, or seconds.
 fn parse(text: &str) -> Option<DateTime> {
     let text = text.trim();
     if let Ok(seconds) = text.parse::<f64>() {
-        return Some(from_seconds(seconds.floor() as i64));
+        return Some(from_fraction(seconds));
     }
     let (date, time) = text.split_once([' ', 'T']).unwrap_or((text, "00:00:00"));
     let mut parts = date.split(['-', '/']).map(|part| part.parse::<u16>().ok());
@@ -106,7 +112,12 @@ fn write(format: &str, t: &DateTime) -> String {
             out.push(c);
             continue;
         }
-        out.push_str(&match chars.next() {
+        // glibc's flag: without zeros and blanks in front.
+        let is_bare = chars.as_str().starts_with('-') && chars.as_str().len() > 1;
+        if is_bare {
+            chars.next();
+        }
+        let field = match chars.next() {
             Some('Y') => d.year.to_string(),
             Some('y') => format!("{:02}", d.year % 100),
             Some('C') => format!("{:02}", d.year / 100),
@@ -147,8 +158,14 @@ fn write(format: &str, t: &DateTime) -> String {
             Some('t') => "\t".to_owned(),
             Some('%') => "%".to_owned(),
             Some('z' | 'Z') => String::new(),
-            Some(other) => format!("%{other}"),
+            Some(other) => format!("%{}{other}", if is_bare { "-" } else { "" }),
             None => "%".to_owned(),
+        };
+        let bare = field.trim_start_matches(['0', ' ']);
+        out.push_str(match (is_bare, bare.is_empty()) {
+            (false, _) => &field,
+            (true, true) => &field[field.len().saturating_sub(1)..],
+            (true, false) => bare,
         });
     }
     out

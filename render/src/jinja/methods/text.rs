@@ -5,7 +5,7 @@ use super::super::interp::{Interp, Passed, check};
 use super::super::{format, ops};
 use crate::value::Value;
 
-pub(super) const NAMES: [&str; 36] = [
+pub(super) const NAMES: [&str; 43] = [
     "split",
     "rsplit",
     "splitlines",
@@ -42,6 +42,13 @@ pub(super) const NAMES: [&str; 36] = [
     "isspace",
     "isnumeric",
     "encode",
+    "removeprefix",
+    "removesuffix",
+    "expandtabs",
+    "istitle",
+    "isdecimal",
+    "isascii",
+    "isidentifier",
 ];
 
 fn string(value: &Value) -> Res<&str> {
@@ -245,8 +252,46 @@ pub(super) fn call(interp: &mut Interp, text: &str, name: &'static str, passed: 
         "isspace" => all(char::is_whitespace),
         "isupper" => Ok(Value::Bool(text.chars().any(char::is_uppercase) && !text.chars().any(char::is_lowercase))),
         "islower" => Ok(Value::Bool(text.chars().any(char::is_lowercase) && !text.chars().any(char::is_uppercase))),
+        "removeprefix" | "removesuffix" => {
+            let part = passed.need(0, "prefix", name)?;
+            let part = string(&part)?;
+            let rest = if name == "removeprefix" { text.strip_prefix(part) } else { text.strip_suffix(part) };
+            Ok(rest.unwrap_or(text).into())
+        }
+        "expandtabs" => {
+            let size = passed.get(0, "tabsize").as_ref().and_then(ops::integer).unwrap_or(8);
+            expandtabs(interp, text, usize::try_from(size.clamp(0, 1_000)).unwrap_or(0)).map(Value::from)
+        }
+        "istitle" => Ok(Value::Bool(text.chars().any(char::is_alphabetic) && title(text) == text)),
+        "isdecimal" => all(|c| c.is_ascii_digit() || (!c.is_ascii() && c.is_numeric())),
+        "isascii" => Ok(Value::Bool(text.is_ascii())),
+        "isidentifier" => {
+            let is_start = |c: char| c == '_' || c.is_alphabetic();
+            let is_rest = |c: char| is_start(c) || c.is_numeric();
+            Ok(Value::Bool(text.starts_with(is_start) && text.chars().all(is_rest)))
+        }
         _ => Ok(Value::Bytes(text.as_bytes().into())),
     }
+}
+
+/// `str.expandtabs`
+fn expandtabs(interp: &mut Interp, text: &str, size: usize) -> Res<String> {
+    interp.charge(text.matches('\t').count().saturating_mul(size))?;
+    let (mut out, mut column) = (String::with_capacity(text.len()), 0);
+    for c in text.chars() {
+        match c {
+            '\t' => {
+                let blanks = if size == 0 { 0 } else { size - column % size };
+                out.extend(std::iter::repeat_n(' ', blanks));
+                column += blanks;
+            }
+            _ => {
+                column = if matches!(c, '\n' | '\r') { 0 } else { column + 1 };
+                out.push(c);
+            }
+        }
+    }
+    Ok(out)
 }
 
 /// `str.replace`

@@ -180,7 +180,9 @@ fn came_of_script(name: &str, arguments: &Arguments) -> Result<Came, String> {
         template: arguments.text("template").filter(|template| !template.is_empty()),
         context: arguments.context(),
     };
-    let done = match script::run(&wanted, arguments.call(Value::None)?) {
+    // The template is the script's.
+    let call = Call { template: None, ..arguments.call(Value::None)? };
+    let done = match script::run(&wanted, call) {
         Ok(script::Done::Ran(done)) => done,
         Ok(script::Done::Missing) => {
             let comment = format!("Unable to cache script {source} from saltenv '{}'", wanted.saltenv);
