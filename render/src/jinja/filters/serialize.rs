@@ -8,7 +8,7 @@ use super::super::json;
 use super::super::object::{Module, Undefined, cast};
 use super::pformat;
 use crate::value::{MAX_DEPTH, Value};
-use crate::yaml::{self, DumpOptions, Style};
+use crate::yaml::{self, DumpOptions};
 
 pub(super) const NAMES: [&str; 12] = [
     "yaml",
@@ -108,7 +108,7 @@ pub(super) fn apply(interp: &mut Interp, name: &str, value: &Value, passed: &Pas
         }
         _ => {
             let text = interp.text(value)?;
-            let quoted = if name == "yaml_squote" { quoted::single(&text) } else { quoted::double(&text) };
+            let quoted = if name == "yaml_squote" { super::quoted::single(&text) } else { super::quoted::double(&text) };
             interp.charge(quoted.len())?;
             interp.take_steps(quoted.len())?;
             Ok(quoted.into())
