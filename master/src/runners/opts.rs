@@ -28,6 +28,8 @@ options! {
         pub(super) keeps_returns: bool = c.get(settings::RUNNER_RETURNS)?,
         /// `job_cache_store_endtime`: jobs are shown with the time of their last return.
         pub(super) shows_end: bool = c.get(settings::JOB_CACHE_STORE_ENDTIME)?,
+        /// `minion_data_cache`: minions' grains and pillar are kept.
+        pub(super) has_data: bool = c.get(settings::MINION_DATA_CACHE)?,
         /// `hash_type`: the algorithm for fingerprints of keys.
         pub(super) hash_type: HashType = HashType::from_config(c)?,
     }
