@@ -13,7 +13,7 @@ use brine_states::{Compiler, Limits, Options};
 use crate::arguments::{Arguments, text};
 use crate::clock::Clock;
 use crate::wire;
-use crate::world::World;
+use crate::world::{self, World};
 
 /// What a compile needs.
 pub(crate) struct Session {
@@ -101,13 +101,17 @@ impl Session {
         })
     }
 
-    /// Calls a function as templates do.
+    /// Calls a function for a state that runs, as templates do. What templates see of grains is as it was before the run; a state of this run may
+    /// have set some, so the host is asked for them.
     pub(crate) fn call(
         &self,
         name: &str,
         positional: Vec<Value>,
         keyword: Vec<(Rc<str>, Value)>,
     ) -> Result<Value, String> {
+        if (name.starts_with("grains.") || name == "config.get") && self.world.has_own(name) {
+            return world::call(name, &positional, &keyword);
+        }
         brine_states::Host::call(&self.world, "base", name, positional, keyword).map_err(|error| error.message)
     }
 

@@ -89,6 +89,12 @@ impl World {
         names
     }
 
+    /// Whether a module of this host has a function of this name.
+    pub(crate) fn has_own(&self, name: &str) -> bool {
+        let Some((module, function)) = name.split_once('.') else { return false };
+        self.functions_of(module).is_some_and(|names| names.iter().any(|name| name == function))
+    }
+
     fn states_of(&self, module: &str) -> Option<Rc<HashMap<String, Parameters>>> {
         if let Some(known) = self.states.borrow().get(module) {
             return known.clone();
@@ -158,8 +164,7 @@ impl Host for World {
         if functions::known(name) {
             return true;
         }
-        let Some((module, function)) = name.split_once('.') else { return false };
-        self.functions_of(module).is_some_and(|names| names.iter().any(|name| name == function))
+        self.has_own(name)
     }
 
     fn has_module(&self, name: &str) -> bool {
