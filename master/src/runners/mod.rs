@@ -22,6 +22,7 @@ mod fileserver;
 mod function;
 mod jobs;
 mod manage;
+mod mine;
 mod network;
 mod opts;
 mod pillar;
@@ -99,6 +100,7 @@ const RUNNERS: &[&[Function]] = &[
     fileserver::FUNCTIONS,
     jobs::FUNCTIONS,
     manage::FUNCTIONS,
+    mine::FUNCTIONS,
     network::FUNCTIONS,
     pillar::FUNCTIONS,
     reactor::FUNCTIONS,

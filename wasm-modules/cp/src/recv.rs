@@ -15,7 +15,7 @@ pub(crate) fn whole(files: &[(Value, Value)], dest: &str) -> Result<Value, Strin
     let mut written = Vec::with_capacity(files.len());
     for (name, content) in files {
         let name = name.to_text();
-        let place = if is_dir(dest)? {
+        let place = if is_dir(dest).map_err(|why| refused(dest, why))? {
             path::join(dest, path::basename(&name))
         } else if path::basename(&name) == path::basename(dest) || is_dir(path::dirname(dest))? {
             dest.to_owned()
@@ -115,6 +115,14 @@ fn unpacked(packed: &[u8], compressed: bool) -> Result<Vec<u8>, String> {
         return Err(format!("the chunk is larger than {MAX_CHUNK} bytes"));
     }
     Ok(chunk)
+}
+
+/// Why nothing can be written to a place that may not even be looked at: the grant that is missed is one to write.
+fn refused(dest: &str, why: String) -> String {
+    match fs::create(dest) {
+        Err(error @ fs::Error::NotGranted(_)) => error.at(dest),
+        _ => why,
+    }
 }
 
 fn is_dir(path: &str) -> Result<bool, String> {

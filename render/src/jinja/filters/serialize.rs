@@ -108,7 +108,8 @@ pub(super) fn apply(interp: &mut Interp, name: &str, value: &Value, passed: &Pas
         }
         _ => {
             let text = interp.text(value)?;
-            let quoted = if name == "yaml_squote" { super::quoted::single(&text) } else { super::quoted::double(&text) };
+            let quoted =
+                if name == "yaml_squote" { super::quoted::single(&text) } else { super::quoted::double(&text) };
             interp.charge(quoted.len())?;
             interp.take_steps(quoted.len())?;
             Ok(quoted.into())
