@@ -44,8 +44,10 @@ impl Arguments {
         self.get(name).filter(|value| value.truthy()).map(Value::to_text)
     }
 
+    /// Whether an argument counts as true. As in Python, a None that is given is no truth, whatever the default.
     pub(crate) fn flag(&self, name: &str, default: bool) -> bool {
-        self.get(name).map_or(default, Value::truthy)
+        let given = self.0.iter().find(|(key, _)| key.text() == Some(name));
+        given.map_or(default, |(_, value)| value.truthy())
     }
 
     /// A whole number.
