@@ -61,9 +61,14 @@ impl Last {
                 self.table.extend(kept);
             } else {
                 let key = (pid, kept);
-                let name = known.remove(&key).unwrap_or_else(|| whole_name(&key.0, &key.1));
-                self.table.extend(&name);
-                self.whole.insert(key, name);
+                match known.remove(&key).or_else(|| whole_name(&key.0, &key.1)) {
+                    Some(name) => {
+                        self.table.extend(&name);
+                        self.whole.insert(key, name);
+                    }
+                    // It may say more the next time: a program that has just begun has no arguments yet.
+                    None => self.table.extend(key.1),
+                }
             }
             self.table.push(0);
         }
@@ -78,7 +83,7 @@ impl Last {
 /// If there is no such process any more.
 pub(super) fn name(pid: &str) -> io::Result<Vec<u8>> {
     let kept = kept_name(pid)?;
-    Ok(if kept.len() < KEPT { kept } else { whole_name(pid, &kept) })
+    Ok(if kept.len() < KEPT { kept } else { whole_name(pid, &kept).unwrap_or(kept) })
 }
 
 /// The name that the kernel keeps of a process. One read is enough, and there are many processes.
@@ -93,12 +98,12 @@ fn kept_name(pid: &str) -> io::Result<Vec<u8>> {
     Ok(name)
 }
 
-/// The name of the program, if the kernel's is its beginning, and otherwise that one. Of the arguments nothing else is given away.
-fn whole_name(pid: &str, kept: &[u8]) -> Vec<u8> {
-    let arguments = whole(&format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let program = arguments.split(|byte| *byte == 0).next().unwrap_or_default();
-    let name = program.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-    if name.starts_with(kept) { name.to_owned() } else { kept.to_owned() }
+/// The name of the program, if the kernel's is its beginning. Of the arguments nothing else is given away.
+fn whole_name(pid: &str, kept: &[u8]) -> Option<Vec<u8>> {
+    let arguments = whole(&format!("/proc/{pid}/cmdline")).ok()?;
+    let program = arguments.split(|byte| *byte == 0).next()?;
+    let name = program.rsplit(|byte| *byte == b'/').next()?;
+    name.starts_with(kept).then(|| name.to_owned())
 }
 
 #[cfg(test)]
@@ -137,6 +142,11 @@ mod tests {
         let wanted = program.file_name().unwrap().to_str().unwrap().as_bytes();
         assert!(!has(&names.table().unwrap(), wanted));
         let mut started = std::process::Command::new(&program).arg("60").spawn().unwrap();
+        // The kernel sets its name a little after the start is over.
+        let pid = started.id().to_string();
+        while name(&pid).unwrap() != wanted {
+            std::thread::sleep(Duration::from_millis(5));
+        }
         let age = |age: Duration| {
             let mut last = names.0.lock().unwrap();
             last.read = Instant::now().checked_sub(age);
