@@ -103,6 +103,19 @@ impl Compiler {
 mod tests {
     use super::*;
 
+    /// Two kilobytes of a compound target took a second and 150 MB.
+    #[test]
+    fn expressions_of_one_target_share_a_bound() {
+        let patterns = Compiler::default();
+        let large = r"\w{15}";
+        assert!(patterns.compile(large).is_ok(), "one may be large");
+        let taken = (0..20).filter(|_| patterns.compile(large).is_ok()).count();
+        assert!(taken < 10, "{taken} more of them");
+        let patterns = Compiler::default();
+        assert!((0..MAX_OF_TARGET).all(|n| patterns.compile(&format!("web{n}.*")).is_ok()));
+        assert!(patterns.compile("web").unwrap_err().contains("more than 256 expressions"));
+    }
+
     #[test]
     fn what_python_reads_differently() {
         for (pattern, text, expected) in [

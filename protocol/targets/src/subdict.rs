@@ -282,6 +282,25 @@ mod tests {
         assert!(subdict("a:b", "").is_err());
     }
 
+    /// Minions are many, and each word may be long.
+    #[test]
+    fn words_are_read_once_and_lists_are_no_keys() {
+        thread_local!(static READ: Cell<u32> = const { Cell::new(0) });
+        fn count(word: &str) -> Value {
+            READ.set(READ.get() + 1);
+            argument(word)
+        }
+        let target = Subdict::new("5:[1]:{a}:b", ":", How::Glob, count, &Compiler::default()).unwrap();
+        let read = READ.get();
+        assert!(read <= 4, "{read}");
+        for _ in 0..100 {
+            assert!(!target.matches(&map([("x", map([("y", 1)]))])));
+        }
+        assert_eq!(READ.get(), read);
+        assert_eq!(target.key(), None, "a number");
+        assert!(subdict("5:x", ":").unwrap().matches(&map([(5, text("x"))])));
+    }
+
     #[test]
     fn lists_and_numbers_are_walked_as_python_does() {
         let data = map([("l", list([map([("k", text("v"))]), text("two")])), ("n", map([(1, text("one"))]))]);
