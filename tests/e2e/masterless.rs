@@ -83,3 +83,58 @@ fn a_host_without_a_master_applies_its_own_states() {
     let broken = call(&["state.apply", "web"]);
     assert!(broken.code != 0 && broken.stdout.contains("Rendering SLS 'site' failed"), "{broken:?}");
 }
+
+/// What a state sets counts for the conditions and slots of later ones; templates have random values and the time; syncing fetches nothing.
+#[test]
+fn states_see_what_those_before_them_have_set() {
+    let here = tempfile::tempdir().expect("a temporary folder");
+    let (at, file) = (here.path().display(), here.path().join("out/file"));
+    let config = format!(
+        "file_client: local\nfile_roots: {{base: [{at}/salt]}}\nsandbox: {{modules: {{state: {{functions: any}}, module.states: {{functions: any}}, \
+         grains: {{static_grains: true}}, grains.states: {{static_grains: true, functions: any}}, saltutil: {{modules: true}}, \
+         file.states: {{changes: {{{at}/out: rw}}, functions: any, files: any, pillar: any}}}}}}\n"
+    );
+    let sls = format!(
+        r#"
+{{% set word = 12|random_str %}}
+synced:
+  module.run:
+    - saltutil.sync_all: []
+set:
+  grains.present:
+    - name: shade
+    - value: v1{{{{ word|length }}}}
+seen:
+  test.nop:
+    - onlyif:
+      - fun: grains.equals
+        args: [shade, v112]
+{file}:
+  file.managed:
+    - source: salt://file
+    - template: jinja
+slot:
+  file.append:
+    - name: {file}
+    - text: __slot__:salt:grains.get(shade)
+told:
+  test.show_notification:
+    - text: 1.5
+"#,
+        file = file.display()
+    );
+    let template = "{{ none|strftime('%Y') }} {{ '02:50'|gen_mac|length }} {{ 'a\\u00e9'|yaml_dquote }}\n";
+    write(here.path(), &[("salt/all.sls", &sls), ("salt/file", template), ("out/keep", "")]);
+    let minion = Minion::prepare(Kind::Brine, "web1", 1, &config);
+    let states = minion.salt_call(&["--local", "--out=json", "state.apply", "all"]).json()["local"].clone();
+    let results = states.as_object().unwrap_or_else(|| panic!("{states}"));
+    assert!(results.values().all(|state| state["result"] == true), "{states}");
+    assert_eq!(results["test_|-seen_|-seen_|-nop"]["comment"], "Success!");
+    assert_eq!(results["test_|-told_|-told_|-show_notification"]["comment"], "1.5");
+    let written = std::fs::read_to_string(&file).expect("applied");
+    let lines: Vec<&str> = written.lines().collect();
+    let [first, "v112"] = lines.as_slice() else { panic!("{written}") };
+    let (year, rest) = first.split_once(' ').expect("three words");
+    assert!(year.parse::<u32>().is_ok_and(|year| year >= 2026), "{written}");
+    assert_eq!(rest, r#"17 "a\xE9""#);
+}
