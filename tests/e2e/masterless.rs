@@ -91,7 +91,6 @@ fn states_see_what_those_before_them_have_set() {
     let (at, file) = (here.path().display(), here.path().join("out/file"));
     let config = format!(
         "file_client: local\nfile_roots: {{base: [{at}/salt]}}\nsandbox: {{modules: {{state: {{functions: any}}, module.states: {{functions: any}}, \
-         grains: {{static_grains: true}}, grains.states: {{static_grains: true, functions: any}}, saltutil: {{modules: true}}, \
          file.states: {{changes: {{{at}/out: rw}}, functions: any, files: any, pillar: any}}}}}}\n"
     );
     let sls = format!(
