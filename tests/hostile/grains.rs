@@ -23,7 +23,11 @@ async fn grain(rig: &Rig, name: &str) -> Value {
 /// The findings of `sandbox.check` about grains.
 async fn findings(rig: &Rig) -> Vec<String> {
     let checked = rig.run("sandbox.check", vec![]).await.value;
-    let lines = checked.get_list("findings").unwrap().iter().filter_map(|line| line.text().map(str::to_owned));
+    let lines = checked
+        .get_list("findings")
+        .unwrap_or_else(|| panic!("{checked}"))
+        .iter()
+        .filter_map(|line| line.text().map(str::to_owned));
     lines.filter(|line| line.starts_with("the grains of module")).collect()
 }
 
