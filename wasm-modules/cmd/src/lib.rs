@@ -4,7 +4,7 @@
 //! - [`options`]: the meaning of Salt's arguments
 //! - [`words`]: splits a line into words
 //! - [`run`]: runs one command
-//! - [`script`]: runs a file of the master
+//! - [`script`]: runs a file of the master · [`template`]: both as templates
 //! - [`states`]: the states
 
 wit_bindgen::generate!({
@@ -28,6 +28,7 @@ mod options;
 mod run;
 mod script;
 mod states;
+mod template;
 mod words;
 
 use brine_guest::Value;

@@ -5,7 +5,7 @@ use brine_guest::host::process::{self, Command, Finished, Unprobed};
 use brine_guest::host::{job, log};
 
 use crate::options::Call;
-use crate::script;
+use crate::template;
 use crate::words::{self, Unsplit};
 
 /// The result of a command.
@@ -119,10 +119,10 @@ fn start(command: &Command) -> Result<Finished, String> {
 
 /// The command and its folder, as the templates that they may be.
 fn rendered(call: &Call) -> Result<(Value, Option<String>), String> {
-    let Some(template) = call.template()? else { return Ok((call.cmd.clone(), call.cwd.clone())) };
+    let Some(engine) = call.template()? else { return Ok((call.cmd.clone(), call.cwd.clone())) };
     let saltenv = call.saltenv.as_deref().filter(|saltenv| !saltenv.is_empty()).unwrap_or("base");
     let render = |text: String| {
-        let rendered = script::render(text, &template, saltenv, Value::Dict(Vec::new()));
+        let rendered = template::render(text, &engine, saltenv, Value::Dict(Vec::new()));
         rendered.map_err(|why| format!("Failed to execute cmd with error: {why}"))
     };
     let cmd = render(call.cmd.to_text())?;

@@ -2,16 +2,14 @@
 
 use brine_guest::Value;
 use brine_guest::host::changes::{self, Content, MasterFile, Owner, PutOptions};
-use brine_guest::host::{files, functions, process};
+use brine_guest::host::{files, process};
 
 use crate::options::Call;
 use crate::wasi::random::random::get_random_u64;
-use crate::{run, words};
+use crate::{run, template, words};
 
 /// Where a script is while it runs.
 const FOLDER: &str = "/tmp";
-/// The function that renders templates.
-const RENDERS: &str = "file.apply_template_on_contents";
 /// Bytes that are read at once.
 const PART: u32 = 1 << 20;
 /// Upper bound on the bytes of a template: what people write.
@@ -107,24 +105,9 @@ fn content(wanted: &Wanted<'_>) -> Result<Option<(String, Content)>, String> {
 }
 
 /// The master's file, rendered by the module `file`: as it renders what it manages.
-fn rendered(wanted: &Wanted<'_>, path: &str, saltenv: &str, template: &str) -> Result<Option<String>, String> {
+fn rendered(wanted: &Wanted<'_>, path: &str, saltenv: &str, engine: &str) -> Result<Option<String>, String> {
     let Some(text) = text(path, saltenv)? else { return Ok(None) };
-    render(text, template, saltenv, wanted.context.clone()).map(Some)
-}
-
-/// Renders a text as the module `file` renders what it manages.
-pub(crate) fn render(text: String, template: &str, saltenv: &str, context: Value) -> Result<String, String> {
-    let keyword = Value::dict([
-        ("contents", text.into()),
-        ("template", template.into()),
-        ("context", context),
-        ("defaults", Value::Dict(Vec::new())),
-        ("saltenv", saltenv.into()),
-    ]);
-    match functions::call(RENDERS, &[], &keyword.into())?.value()? {
-        Value::Text(text) => Ok(text),
-        failed => Err(failed.get("comment").unwrap_or(&failed).to_text()),
-    }
+    template::render(text, engine, saltenv, wanted.context.clone()).map(Some)
 }
 
 /// A text file of the master.
