@@ -2,12 +2,16 @@
 //! call.
 
 use std::collections::{BTreeMap, HashMap};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use brine_protocol::config::settings;
 use brine_protocol::value::{Value, ValueExt};
 use brine_sandbox::Sha256Hex;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt as _, StreamExt as _};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
@@ -64,7 +68,12 @@ struct Entry {
 
 /// A beacon whose turn it is, what it handed on, how its configuration was judged, and whether it waits by itself.
 type Turn = (Arc<Beacon>, Option<Vec<u8>>, Option<(Sha256Hex, bool)>, bool);
-type Looks = JoinSet<(String, Arc<Beacon>, Looked)>;
+type Ended = (String, Arc<Beacon>, Looked);
+/// What looks now, in the runner's own task: most looks end at once, and a task of its own would wake another processor for each. None of one
+/// that panicked.
+type Looking = FuturesUnordered<BoxFuture<'static, Option<Ended>>>;
+/// What waits by itself, each in a task that can be ended.
+type Waiting = JoinSet<Ended>;
 
 /// What became of a look.
 enum Looked {
@@ -94,7 +103,7 @@ impl Runner {
         let mut table = Table { entries: BTreeMap::new(), every, said: HashMap::new() };
         table.update(&this.beacons);
         table.settle(&this.beacons).await;
-        let (mut looking, mut waiting) = (Looks::new(), Looks::new());
+        let (mut looking, mut waiting) = (Looking::new(), Waiting::new());
         // Until when the last look has the others wait.
         let mut alone = Instant::now();
         loop {
@@ -104,16 +113,17 @@ impl Runner {
             for (beacon, state, judged, waits) in table.due(now, places, |beacon| this.waits(beacon)) {
                 let this = Arc::clone(&this);
                 let master = Arc::clone(&channel.signed_in().await.master);
-                let set = if waits { &mut waiting } else { &mut looking };
-                if !waits {
-                    alone = now + ALONE;
-                }
                 let name = beacon.name.clone();
-                let call = set.spawn(async move {
+                let look = async move {
                     let looked = this.look(&beacon, state, judged, waits, &master).await;
                     (beacon.name.clone(), beacon, looked)
-                });
-                table.calls(&name, call, waits);
+                };
+                if waits {
+                    table.waits(&name, waiting.spawn(look));
+                } else {
+                    alone = now + ALONE;
+                    looking.push(AssertUnwindSafe(look).catch_unwind().map(Result::ok).boxed());
+                }
             }
             let next = table.next().filter(|_| looking.len() < AT_ONCE);
             let next = next.map(|next| if looking.is_empty() { next } else { next.max(alone) });
@@ -128,15 +138,17 @@ impl Runner {
                     table.settle(&this.beacons).await;
                     continue;
                 }
-                Some(looked) = looking.join_next() => looked,
-                Some(looked) = waiting.join_next() => looked,
+                Some(looked) = looking.next() => looked,
+                Some(looked) = waiting.join_next() => match looked {
+                    // It is gone, or has another configuration.
+                    Err(e) if e.is_cancelled() => continue,
+                    looked => looked.ok(),
+                },
                 () = tokio::time::sleep_until(next.unwrap_or(now)), if next.is_some() => continue,
             };
             match ended {
-                Ok((name, beacon, looked)) => table.looked(&name, &beacon, looked, &this.beacons),
-                // It is gone, or has another configuration.
-                Err(e) if e.is_cancelled() => {}
-                Err(e) => error!("the minion failed on a beacon: {e}"),
+                Some((name, beacon, looked)) => table.looked(&name, &beacon, looked, &this.beacons),
+                None => error!("the minion failed on a beacon"),
             }
         }
     }
@@ -310,9 +322,9 @@ impl Table {
         turns
     }
 
-    /// Notes the call of one whose turn it is.
-    fn calls(&mut self, name: &str, call: AbortHandle, waits: bool) {
-        if let Some(entry) = self.entries.get_mut(name).filter(|_| waits) {
+    /// Notes the call in which a beacon waits.
+    fn waits(&mut self, name: &str, call: AbortHandle) {
+        if let Some(entry) = self.entries.get_mut(name) {
             entry.waits = Some(call);
         }
     }

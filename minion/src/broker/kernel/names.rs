@@ -57,7 +57,9 @@ impl Last {
         for pid in pids()? {
             // One that ended meanwhile has no name.
             let Ok(kept) = kept_name(&pid) else { continue };
-            if kept.len() < KEPT {
+            if let Some(worker) = worker(&kept) {
+                self.table.extend(worker);
+            } else if kept.len() < KEPT {
                 self.table.extend(kept);
             } else {
                 let key = (pid, kept);
@@ -98,6 +100,14 @@ fn kept_name(pid: &str) -> io::Result<Vec<u8>> {
     Ok(name)
 }
 
+/// The name of a worker of the kernel, `kworker/0:1` of `kworker/0:1-events`: behind it is what it last worked at, which is another thing each
+/// moment.
+fn worker(kept: &[u8]) -> Option<&[u8]> {
+    let place = kept.strip_prefix(b"kworker/")?.iter().position(|byte| *byte == b':')?;
+    let work = kept.iter().skip(b"kworker/".len() + place).position(|byte| matches!(byte, b'-' | b'+'));
+    Some(work.map_or(kept, |work| &kept[..b"kworker/".len() + place + work]))
+}
+
 /// The name of the program, if the kernel's is its beginning. Of the arguments nothing else is given away.
 fn whole_name(pid: &str, kept: &[u8]) -> Option<Vec<u8>> {
     let arguments = whole(&format!("/proc/{pid}/cmdline")).ok()?;
@@ -112,6 +122,20 @@ mod tests {
 
     fn has(table: &[u8], wanted: &[u8]) -> bool {
         table.split(|byte| *byte == 0).any(|name| name == wanted)
+    }
+
+    #[test]
+    fn workers_of_the_kernel_have_names_that_stay() {
+        for (kept, expect) in [
+            ("kworker/0:1-events", Some("kworker/0:1")),
+            ("kworker/u8:12+flush-252:0", Some("kworker/u8:12")),
+            ("kworker/1:0H", Some("kworker/1:0H")),
+            ("kworker/R-rcu_gp", None),
+            ("kworker", None),
+            ("sshd", None),
+        ] {
+            assert_eq!(worker(kept.as_bytes()), expect.map(str::as_bytes), "{kept}");
+        }
     }
 
     #[test]
