@@ -125,6 +125,11 @@ impl Runner {
                     looking.push(AssertUnwindSafe(look).catch_unwind().map(Result::ok).boxed());
                 }
             }
+            // Most end here, and need no timer.
+            if let Some(Some(ended)) = looking.next().now_or_never() {
+                table.ended(ended, &this.beacons);
+                continue;
+            }
             let next = table.next().filter(|_| looking.len() < AT_ONCE);
             let next = next.map(|next| if looking.is_empty() { next } else { next.max(alone) });
             let ended = tokio::select! {
@@ -146,10 +151,7 @@ impl Runner {
                 },
                 () = tokio::time::sleep_until(next.unwrap_or(now)), if next.is_some() => continue,
             };
-            match ended {
-                Some((name, beacon, looked)) => table.looked(&name, &beacon, looked, &this.beacons),
-                None => error!("the minion failed on a beacon"),
-            }
+            table.ended(ended, &this.beacons);
         }
     }
 
@@ -332,6 +334,14 @@ impl Table {
     /// When the next one looks.
     fn next(&self) -> Option<Instant> {
         self.entries.values().filter(|entry| !entry.looks).map(|entry| entry.due).min()
+    }
+
+    /// Takes note of what became of a call; none if it panicked.
+    fn ended(&mut self, ended: Option<Ended>, beacons: &Beacons) {
+        match ended {
+            Some((name, beacon, looked)) => self.looked(&name, &beacon, looked, beacons),
+            None => error!("the minion failed on a beacon"),
+        }
     }
 
     fn looked(&mut self, name: &str, beacon: &Arc<Beacon>, looked: Looked, beacons: &Beacons) {

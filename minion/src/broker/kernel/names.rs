@@ -25,9 +25,9 @@ pub(in crate::broker) struct Names(Mutex<Last>);
 struct Last {
     table: Vec<u8>,
     read: Option<Instant>,
-    /// The whole names of the processes whose name the kernel may have cut off: by number, with what the kernel has of it. The numbers and
-    /// names of the last table alone.
-    whole: HashMap<(String, Vec<u8>), Vec<u8>>,
+    /// The whole names of the processes whose name the kernel may have cut off: by number, with what the kernel has of it. None: there was none
+    /// at the first look. The numbers and names of the last table alone.
+    whole: HashMap<(String, Vec<u8>), Option<Vec<u8>>>,
     read_whole: Option<Instant>,
 }
 
@@ -63,14 +63,15 @@ impl Last {
                 self.table.extend(kept);
             } else {
                 let key = (pid, kept);
-                match known.remove(&key).or_else(|| whole_name(&key.0, &key.1)) {
-                    Some(name) => {
-                        self.table.extend(&name);
-                        self.whole.insert(key, name);
-                    }
-                    // It may say more the next time: a program that has just begun has no arguments yet.
-                    None => self.table.extend(key.1),
-                }
+                let before = known.remove(&key);
+                let name = match &before {
+                    Some(Some(name)) => Some(name.clone()),
+                    // A program that has just begun has no arguments yet. What has none twice has none.
+                    Some(None) => Some(whole_name(&key.0, &key.1).unwrap_or_else(|| key.1.clone())),
+                    None => whole_name(&key.0, &key.1),
+                };
+                self.table.extend(name.as_ref().unwrap_or(&key.1));
+                self.whole.insert(key, name);
             }
             self.table.push(0);
         }
@@ -183,7 +184,7 @@ mod tests {
         started.wait().unwrap();
         age(2 * SHARED);
         let gone = !has(&names.table().unwrap(), wanted);
-        let kept = names.0.lock().unwrap().whole.values().any(|name| name == wanted);
+        let kept = names.0.lock().unwrap().whole.values().flatten().any(|name| name == wanted);
         assert_eq!((shared, read, gone, kept), (false, true, true, false));
     }
 }
