@@ -19,6 +19,7 @@ mod resolver;
 mod scalar;
 mod scanner;
 
+pub(crate) use emitter::escaped;
 pub use error::{Mark, YamlError, YamlErrorKind};
 pub use represent::{DumpError, DumpOptions, Style, dump};
 

@@ -1,40 +1,17 @@
 //! Text in quotes, as PyYAML's emitter writes it when it is asked for nothing else: Salt's `yaml_dquote` and `yaml_squote`.
 
+use crate::yaml::escaped;
+
 /// In double quotes. What is not ASCII is escaped.
 pub(super) fn double(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for c in text.chars() {
-        let short = match c {
-            '\0' => '0',
-            '\x07' => 'a',
-            '\x08' => 'b',
-            '\t' => 't',
-            '\n' => 'n',
-            '\x0b' => 'v',
-            '\x0c' => 'f',
-            '\r' => 'r',
-            '\x1b' => 'e',
-            '"' => '"',
-            '\\' => '\\',
-            '\u{85}' => 'N',
-            '\u{a0}' => '_',
-            '\u{2028}' => 'L',
-            '\u{2029}' => 'P',
-            ' '..='~' => {
-                out.push(c);
-                continue;
-            }
-            _ => {
-                out.push_str(&match u32::from(c) {
-                    code @ 0..=0xff => format!("\\x{code:02X}"),
-                    code @ 0x100..=0xffff => format!("\\u{code:04X}"),
-                    code => format!("\\U{code:08X}"),
-                });
-                continue;
-            }
-        };
-        out.extend(['\\', short]);
+        match c {
+            '"' | '\\' => out.push_str(&escaped(c)),
+            ' '..='~' => out.push(c),
+            _ => out.push_str(&escaped(c)),
+        }
     }
     out.push('"');
     out

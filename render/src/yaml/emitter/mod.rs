@@ -5,6 +5,7 @@
 mod scalar;
 
 use super::represent::{Id, Kind, Node};
+pub(crate) use scalar::escaped;
 use scalar::is_break;
 
 /// Upper bound on a key that is written without `?`, in bytes with its anchor and tag.

@@ -294,7 +294,8 @@ impl Emitter<'_> {
     }
 }
 
-fn escaped(c: char) -> String {
+/// A character as it is written between double quotes if it cannot stand there.
+pub(crate) fn escaped(c: char) -> String {
     let short = match c {
         '\0' => '0',
         '\x07' => 'a',
