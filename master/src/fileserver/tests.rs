@@ -298,9 +298,18 @@ fn hashes_that_nobody_asks_for_are_forgotten() {
     };
     // A file that has just changed may change again without another stamp, whatever time of change a program gives it.
     let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(60);
-    std::fs::File::open(f.dir.path().join("one/a.txt")).unwrap().set_modified(long_ago).unwrap();
-    let first = ask("a.txt");
-    assert_eq!(upkeep(), 0);
+    let first = loop {
+        let began = std::time::Instant::now();
+        std::fs::File::open(f.dir.path().join("one/a.txt")).unwrap().set_modified(long_ago).unwrap();
+        let first = ask("a.txt");
+        let kept = upkeep();
+        // Otherwise the machine was so busy that it may have been kept.
+        if began.elapsed() < std::time::Duration::from_millis(50) {
+            assert_eq!(kept, 0);
+            break first;
+        }
+        upkeep();
+    };
     std::thread::sleep(std::time::Duration::from_millis(200));
     assert_eq!(ask("a.txt"), first);
     ask("c");

@@ -225,7 +225,8 @@ impl Peer {
             return Ok(empty_map());
         };
         let _turn = self.turns.reading.acquire().await;
-        let mut answer = empty_map();
+        // Each minion once.
+        let mut answer = Vec::new();
         let mut bytes = 0;
         for one in self.jobs.local().returns(&jid).await? {
             bytes += one.load.len();
@@ -240,9 +241,9 @@ impl Peer {
             if let Some(out) = load.get_text("out") {
                 told.insert("out", out);
             }
-            answer.insert(one.minion.as_str(), told);
+            answer.push((Value::from(one.minion.as_str()), told));
         }
-        Ok(answer)
+        Ok(Value::Map(answer))
     }
 
     /// `minion_runner`: runs a runner for a minion. Returns the runner's result.

@@ -153,11 +153,11 @@ impl Session<'_> {
         };
         let jid = returns.published().jid.clone();
         // As in Salt, `--static` shows nothing but the returns, which scripts read.
-        if self.args.static_ {
-        } else if self.args.verbose {
+        let is_told = !self.args.static_;
+        if is_told && self.args.verbose {
             let heading = format!("Executing job with jid {jid}");
             self.printer.line(&format!("{heading}\n{}\n", "-".repeat(heading.len())));
-        } else if self.args.show_jid {
+        } else if is_told && self.args.show_jid {
             self.printer.line(&format!("jid: {jid}"));
         }
         let grouped = self.call.is_doc() || self.args.static_ || self.args.progress;
@@ -173,7 +173,7 @@ impl Session<'_> {
             let out = all.iter().find_map(|ret| ret.out.as_deref().filter(|out| *out != "no_return"));
             self.printer.show(&group, out.unwrap_or(chosen), worst);
         }
-        let summary = self.args.summary && !self.printer.is_chosen() && !self.args.static_;
+        let summary = is_told && self.args.summary && !self.printer.is_chosen();
         if self.args.progress || summary {
             for line in summary::lines(&all, self.args.verbose) {
                 self.printer.line(&line);

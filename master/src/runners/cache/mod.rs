@@ -61,17 +61,17 @@ pub(super) async fn show(run: &Run, bank: &'static str) -> Outcome {
     let ids = meant.unwrap_or_else(|| accepted.to_vec());
     let cachedir = run.parts.opts.cachedir.clone();
     let read = move || {
-        let mut found = empty_map();
+        let mut found = Vec::new();
         for id in &ids {
             if all && !path(&cachedir, "grains", id).exists() {
                 continue;
             }
             let data = read(&path(&cachedir, bank, id)).unwrap_or_else(empty_map);
             if !all || bank != "pillar" || data.truthy() {
-                found.insert(id.as_str(), data);
+                found.push((Value::from(id.as_str()), data));
             }
         }
-        found
+        Value::Map(found)
     };
     blocking(read).await
 }
