@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
+use brine_yaml_emitter::{Tag, resolve};
+
 use super::error::{Mark, YamlError, YamlErrorKind};
 use super::parser::{Event, Parser};
-use super::resolver::{Tag, resolve};
 use super::{Limits, Result};
 
 /// The place of a node in [`Nodes`].

@@ -6,9 +6,10 @@
 use std::collections::{HashSet, VecDeque};
 use std::fmt::Write as _;
 
+use brine_yaml_emitter::Tag;
+
 use super::compose::{Id, Kind, Nodes};
 use super::error::{Mark, YamlError, YamlErrorKind};
-use super::resolver::Tag;
 use super::{Limits, Result, scalar};
 use crate::value::{Dict, Key, List, Set, Value};
 

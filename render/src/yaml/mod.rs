@@ -4,24 +4,23 @@
 //! | file | from | to |
 //! |---|---|---|
 //! | `scanner`, `parser` | text | tokens, events |
-//! | `compose`, `resolver` | events | nodes with types |
+//! | `compose`, `resolve` of the crate `emitter` | events | nodes with types |
 //! | `construct`, `scalar` | nodes | values |
 //! | `represent` | values | nodes |
-//! | `emitter` | nodes | text |
+//! | the crate `emitter` | nodes | text |
 
 mod compose;
 mod construct;
-mod emitter;
 mod error;
 mod parser;
 mod represent;
-mod resolver;
 mod scalar;
 mod scanner;
 
-pub(crate) use emitter::escaped;
+pub use brine_yaml_emitter::Style;
+pub(crate) use brine_yaml_emitter::escaped;
 pub use error::{Mark, YamlError, YamlErrorKind};
-pub use represent::{DumpError, DumpOptions, Style, dump};
+pub use represent::{DumpError, DumpOptions, dump};
 
 use crate::value::Value;
 

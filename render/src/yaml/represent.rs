@@ -3,24 +3,9 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-use super::emitter::{self, Format, TooLong};
-use super::resolver::{Tag, resolve};
-use crate::value::{Dict, Key, MAX_DEPTH, Value, python_float};
+use brine_yaml_emitter::{Format, Id, Kind, Node, Style, Tag, TooLong, binary, emit, float};
 
-/// How a scalar is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Style {
-    /// `text`
-    Plain,
-    /// `'text'`
-    SingleQuoted,
-    /// `"text"`
-    DoubleQuoted,
-    /// `|`
-    Literal,
-    /// `>`
-    Folded,
-}
+use crate::value::{Dict, Key, MAX_DEPTH, Value, python_float};
 
 /// The options of `salt.utils.yaml.safe_dump`, with its defaults.
 #[derive(Clone, Copy, Debug)]
@@ -89,71 +74,17 @@ pub enum DumpError {
 pub fn dump(value: &Value, options: &DumpOptions) -> Result<String, DumpError> {
     let mut representer = Representer { options, nodes: Vec::new(), known: HashMap::new(), bytes: 0 };
     let root = representer.value(value, 0)?;
-    let indent = if (2..=9).contains(&options.indent) { options.indent } else { 2 };
-    let width = match options.width {
-        width if width < 0 => i64::MAX,
-        width if width <= indent * 2 => 80,
-        width => width,
-    };
     let format = Format {
-        indent,
-        width,
+        indent: options.indent,
+        width: options.width,
         unicode: options.allow_unicode,
+        visible: false,
         version: options.version,
         start: options.explicit_start,
         end: options.explicit_end,
         max_bytes: options.max_bytes,
     };
-    match emitter::emit(&representer.nodes, root, format) {
-        Ok(text) if text.len() <= options.max_bytes => Ok(text),
-        Ok(_) | Err(TooLong) => Err(DumpError::Bytes(options.max_bytes)),
-    }
-}
-
-/// The place of a node.
-pub(super) type Id = usize;
-
-pub(super) struct Node {
-    tag: Tag,
-    pub(super) kind: Kind,
-}
-
-pub(super) enum Kind {
-    Scalar { text: String, style: Option<Style> },
-    Sequence { items: Vec<Id>, flow: bool },
-    Mapping { entries: Vec<(Id, Id)>, flow: bool },
-}
-
-impl Node {
-    /// Whether plain text has this type by itself.
-    pub(super) fn is_plain_implicit(&self) -> bool {
-        matches!(&self.kind, Kind::Scalar { text, .. } if resolve(text) == self.tag)
-    }
-
-    /// Whether quoted text has this type by itself.
-    pub(super) fn is_str(&self) -> bool {
-        self.tag == Tag::Str
-    }
-
-    /// The tag, where the type cannot be seen.
-    pub(super) fn explicit_tag(&self) -> Option<&'static str> {
-        let implicit = match self.kind {
-            Kind::Scalar { .. } => self.is_str() || self.is_plain_implicit(),
-            Kind::Sequence { .. } => self.tag == Tag::Seq,
-            Kind::Mapping { .. } => self.tag == Tag::Map,
-        };
-        match self.tag {
-            _ if implicit => None,
-            Tag::Null => Some("!!null"),
-            Tag::Bool => Some("!!bool"),
-            Tag::Int => Some("!!int"),
-            Tag::Float => Some("!!float"),
-            Tag::Binary => Some("!!binary"),
-            Tag::Timestamp => Some("!!timestamp"),
-            Tag::Set => Some("!!set"),
-            _ => None,
-        }
-    }
+    emit(&representer.nodes, root, format).map_err(|TooLong| DumpError::Bytes(options.max_bytes))
 }
 
 struct Representer<'a> {
@@ -208,9 +139,9 @@ impl Representer<'_> {
             Value::None => self.scalar(Tag::Null, "null"),
             Value::Bool(b) => self.scalar(Tag::Bool, if *b { "true" } else { "false" }),
             Value::Int(n) => self.scalar(Tag::Int, n.to_string()),
-            Value::Float(n) => self.scalar(Tag::Float, float(*n)),
+            Value::Float(n) => self.scalar(Tag::Float, float(*n, python_float(*n))),
             Value::Str(text) => self.scalar(Tag::Str, &**text),
-            Value::Bytes(bytes) => self.styled(None, Tag::Binary, base64(bytes), Some(Style::Literal)),
+            Value::Bytes(bytes) => self.styled(None, Tag::Binary, binary(bytes), Some(Style::Literal)),
             Value::Date(date) => self.scalar(Tag::Timestamp, date.to_string()),
             Value::DateTime(time) => self.scalar(Tag::Timestamp, time.to_string()),
             Value::Object(_) => self.styled(address, Tag::Null, "NULL".to_owned(), self.options.default_style),
@@ -362,36 +293,4 @@ fn number_order(a: &Value, b: &Value) -> Option<Ordering> {
         (_, _, Value::Float(a), Value::Float(b)) => a.partial_cmp(b),
         _ => None,
     }
-}
-
-fn float(number: f64) -> String {
-    if number.is_nan() {
-        return ".nan".to_owned();
-    }
-    if number.is_infinite() {
-        return if number > 0.0 { ".inf" } else { "-.inf" }.to_owned();
-    }
-    let text = python_float(number);
-    match text.split_once('e') {
-        // without a point it would not be read as a float
-        Some((digits, exponent)) if !digits.contains('.') => format!("{digits}.0e{exponent}"),
-        _ => text,
-    }
-}
-
-/// Python's `base64.encodebytes`: lines of 76 characters.
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = String::with_capacity(bytes.len().div_ceil(57) * 77);
-    for line in bytes.chunks(57) {
-        for three in line.chunks(3) {
-            let bits = three.iter().fold(0u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - three.len()));
-            for n in 0..4 {
-                let six = (bits >> (18 - 6 * n)) & 0x3f;
-                out.push(if n <= three.len() { char::from(DIGITS[six as usize]) } else { '=' });
-            }
-        }
-        out.push('\n');
-    }
-    out
 }

@@ -1,7 +1,6 @@
 //! How a scalar is written: what its text allows, and the five styles.
 
-use super::super::represent::{Node, Style};
-use super::{Emitter, Place, Result};
+use super::{Emitter, Node, Place, Result, Style};
 
 /// What a scalar allows.
 struct Analysis {
@@ -75,7 +74,8 @@ impl Emitter<'_> {
         }
         let indicators = text.starts_with("---") || text.starts_with("...");
         let (mut block_indicators, mut flow_indicators) = (indicators, indicators);
-        let (mut line_breaks, mut special) = (false, false);
+        let mut line_breaks = false;
+        let mut special = self.format.visible && brine_text::marked(text).any(|(c, is_active)| is_active && c != '\n');
         let (mut break_space, mut space_break) = (false, false);
         let (mut after_space, mut after_break, mut after_blank) = (false, false, true);
         let mut chars = text.chars().peekable();
@@ -198,6 +198,7 @@ impl Emitter<'_> {
         let mut chars = text.chars().peekable();
         while let Some(c) = chars.next() {
             let plain = is_printable(c) && (self.format.unicode || c.is_ascii());
+            let plain = plain && !(self.format.visible && brine_text::is_active(c));
             if !plain || is_break(c) || matches!(c, '"' | '\\') {
                 self.put_text(&escaped(c));
                 spaces = false;
@@ -295,7 +296,8 @@ impl Emitter<'_> {
 }
 
 /// A character as it is written between double quotes if it cannot stand there.
-pub(crate) fn escaped(c: char) -> String {
+#[must_use]
+pub fn escaped(c: char) -> String {
     let short = match c {
         '\0' => '0',
         '\x07' => 'a',

@@ -1,38 +1,188 @@
-//! From nodes to text: libyaml 0.2.5's emitter (see `scanner`), which is what `salt.utils.yaml.safe_dump` writes with.
+//! YAML as libyaml 0.2.5 writes it, which is what `salt.utils.yaml.safe_dump` writes with, and the types that PyYAML gives plain text.
 //!
-//! libyaml is fed events and keeps a stack of states; we have the nodes, so each state is a function.
+//! libyaml is fed events and keeps a stack of states; here are the nodes, so each state is a function.
 
+mod resolver;
 mod scalar;
 
-use super::represent::{Id, Kind, Node};
-pub(crate) use scalar::escaped;
+use base64::Engine as _;
+
+pub use resolver::{Tag, resolve};
+pub use scalar::escaped;
 use scalar::is_break;
+
+/// How a scalar is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// `text`
+    Plain,
+    /// `'text'`
+    SingleQuoted,
+    /// `"text"`
+    DoubleQuoted,
+    /// `|`
+    Literal,
+    /// `>`
+    Folded,
+}
+
+/// The place of a node among all.
+pub type Id = usize;
+
+/// A value with its type.
+#[derive(Debug)]
+pub struct Node {
+    /// The type.
+    pub tag: Tag,
+    /// The content.
+    pub kind: Kind,
+}
+
+/// What a node consists of.
+#[derive(Debug)]
+pub enum Kind {
+    /// A text, and how it is written; None leaves that to the text.
+    Scalar {
+        /// As it is read.
+        text: String,
+        /// How it is written, where that can be.
+        style: Option<Style>,
+    },
+    /// `[]` with `flow`, otherwise a line for each.
+    Sequence {
+        /// In order.
+        items: Vec<Id>,
+        /// Whether all is between brackets.
+        flow: bool,
+    },
+    /// `{}` with `flow`, otherwise a line for each.
+    Mapping {
+        /// In order, keys first.
+        entries: Vec<(Id, Id)>,
+        /// Whether all is between brackets.
+        flow: bool,
+    },
+}
+
+impl Node {
+    /// Whether plain text has this type by itself.
+    fn is_plain_implicit(&self) -> bool {
+        matches!(&self.kind, Kind::Scalar { text, .. } if resolve(text) == self.tag)
+    }
+
+    /// Whether quoted text has this type by itself.
+    fn is_str(&self) -> bool {
+        self.tag == Tag::Str
+    }
+
+    /// The tag, where the type cannot be seen.
+    fn explicit_tag(&self) -> Option<&'static str> {
+        let implicit = match self.kind {
+            Kind::Scalar { .. } => self.is_str() || self.is_plain_implicit(),
+            Kind::Sequence { .. } => self.tag == Tag::Seq,
+            Kind::Mapping { .. } => self.tag == Tag::Map,
+        };
+        match self.tag {
+            _ if implicit => None,
+            Tag::Null => Some("!!null"),
+            Tag::Bool => Some("!!bool"),
+            Tag::Int => Some("!!int"),
+            Tag::Float => Some("!!float"),
+            Tag::Binary => Some("!!binary"),
+            Tag::Timestamp => Some("!!timestamp"),
+            Tag::Set => Some("!!set"),
+            _ => None,
+        }
+    }
+}
+
+/// A float as YAML 1.1 reads it, from Python's `repr` of it: with a point.
+#[must_use]
+pub fn float(number: f64, repr: String) -> String {
+    if number.is_nan() {
+        return ".nan".to_owned();
+    }
+    if number.is_infinite() {
+        return if number > 0.0 { ".inf" } else { "-.inf" }.to_owned();
+    }
+    match repr.split_once('e') {
+        Some((digits, exponent)) if !digits.contains('.') => format!("{digits}.0e{exponent}"),
+        _ => repr,
+    }
+}
+
+/// Bytes as the text of a node of [`Tag::Binary`], by Python's `base64.encodebytes`: lines of 76 characters.
+#[must_use]
+pub fn binary(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len().div_ceil(57) * 77);
+    for line in bytes.chunks(57) {
+        base64::engine::general_purpose::STANDARD.encode_string(line, &mut out);
+        out.push('\n');
+    }
+    out
+}
 
 /// Upper bound on a key that is written without `?`, in bytes with its anchor and tag.
 const MAX_SIMPLE_KEY: usize = 128;
 
 /// How the text looks.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Format {
-    pub(super) indent: i64,
-    pub(super) width: i64,
-    pub(super) unicode: bool,
+pub struct Format {
+    /// Characters of indentation; others than 2 to 9 mean 2.
+    pub indent: i64,
+    /// Characters after which lines are folded; negative is never, and up to twice the indentation is 80.
+    pub width: i64,
+    /// Whether text beyond ASCII is written as it is.
+    pub unicode: bool,
+    /// Whether what does something to a terminal is written by its number (`brine_text`).
+    pub visible: bool,
     /// The line `%YAML`, with this version of it.
-    pub(super) version: Option<&'static str>,
+    pub version: Option<&'static str>,
     /// The line `---`, which `version` needs too.
-    pub(super) start: bool,
+    pub start: bool,
     /// The line `...`.
-    pub(super) end: bool,
+    pub end: bool,
     /// Upper bound on the bytes of the text.
-    pub(super) max_bytes: usize,
+    pub max_bytes: usize,
+}
+
+impl Default for Format {
+    fn default() -> Self {
+        Self {
+            indent: 2,
+            width: 80,
+            unicode: true,
+            visible: false,
+            version: None,
+            start: false,
+            end: false,
+            max_bytes: usize::MAX,
+        }
+    }
 }
 
 /// The text has more bytes than allowed.
-pub(super) struct TooLong;
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLong;
 
 type Result = std::result::Result<(), TooLong>;
 
-pub(super) fn emit(nodes: &[Node], root: Id, format: Format) -> std::result::Result<String, TooLong> {
+/// Writes the node at `root` and those that it refers to, each by its place in `nodes`. What is referred to twice has an anchor.
+///
+/// # Errors
+/// The text is longer than the format allows.
+///
+/// # Panics
+/// When a place is outside of `nodes`.
+pub fn emit(nodes: &[Node], root: Id, mut format: Format) -> std::result::Result<String, TooLong> {
+    if !(2..=9).contains(&format.indent) {
+        format.indent = 2;
+    }
+    format.width = match format.width {
+        width if width < 0 => i64::MAX,
+        width if width <= format.indent * 2 => 80,
+        width => width,
+    };
     let anchors = Anchors::number(nodes, root);
     let mut emitter = Emitter {
         nodes,
@@ -60,7 +210,7 @@ pub(super) fn emit(nodes: &[Node], root: Id, format: Format) -> std::result::Res
         emitter.write_indicator("...", true, false, false);
         emitter.write_indent();
     }
-    Ok(emitter.out)
+    if emitter.out.len() > format.max_bytes { Err(TooLong) } else { Ok(emitter.out) }
 }
 
 /// Which nodes are referred to more than once, by what number, and which were written.

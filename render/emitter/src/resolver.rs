@@ -6,28 +6,47 @@ const PREFIX: &str = "tag:yaml.org,2002:";
 
 /// The type of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Tag {
+pub enum Tag {
+    /// `null`
     Null,
+    /// `yes`
     Bool,
+    /// `1:30` too
     Int,
+    /// `1.5`
     Float,
+    /// Text.
     Str,
+    /// Python 2's text.
     Unicode,
+    /// Bytes, in base64.
     Binary,
+    /// A date, or a date and a time.
     Timestamp,
+    /// `<<`
     Merge,
+    /// `=`
     Value,
+    /// `!`, `&` and `*` alone.
     Yaml,
+    /// `[]`
     Seq,
+    /// `{}`
     Map,
+    /// A map without values.
     Set,
+    /// A map with an order.
     Omap,
+    /// A map whose keys may come twice.
     Pairs,
+    /// Any other, in full.
     Other(String),
 }
 
 impl Tag {
-    pub(super) fn parse(full: String) -> Self {
+    /// From the whole name, as in `tag:yaml.org,2002:int`.
+    #[must_use]
+    pub fn parse(full: String) -> Self {
         match full.strip_prefix(PREFIX) {
             Some("null") => Self::Null,
             Some("bool") => Self::Bool,
@@ -50,7 +69,8 @@ impl Tag {
     }
 
     /// Without the prefix of YAML's own types.
-    pub(super) fn name(&self) -> &str {
+    #[must_use]
+    pub fn name(&self) -> &str {
         match self {
             Self::Null => "null",
             Self::Bool => "bool",
@@ -83,7 +103,8 @@ impl fmt::Display for Tag {
 }
 
 /// The type of plain text.
-pub(super) fn resolve(text: &str) -> Tag {
+#[must_use]
+pub fn resolve(text: &str) -> Tag {
     let Some(first) = text.bytes().next() else { return Tag::Null };
     // the end of a Python expression is also before a last line break
     let whole = text.strip_suffix('\n').unwrap_or(text);
