@@ -1,15 +1,15 @@
-//! Gives back the memory of what is over, to the host: code that only the start of a program needed, what glibc keeps of
-//! freed pieces, and large pieces as soon as they are freed.
+//! Gives back the memory of what is over, to the host: code and constants that only the start of a program needed, what glibc
+//! keeps of freed pieces, and large pieces as soon as they are freed.
 //!
 //! Most of an idle program's memory is the code that its start went through: the kernel maps 16 pages at each first access,
-//! and a start touches nearly all of a program. These pages stay until the host is short of memory. Code that is needed
+//! and a start touches nearly all of a program. These pages stay until the host is short of memory. What is needed
 //! again comes from the page cache, without the disk.
 //!
 //! The crate has unsafe code: both calls change the memory of the process, and are sound for the reasons beside them.
 #![allow(unsafe_code)]
 
-use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::ffi::c_void;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use rustix::mm::{Advice, madvise};
@@ -50,48 +50,58 @@ pub fn keep_large_apart() {
     }
 }
 
-/// The code of this program, as it was mapped at its start.
+/// The code and constants of this program, as they were loaded at its start.
 #[derive(Debug, Default)]
-pub struct Code(Vec<(usize, usize)>);
+pub struct Code(Vec<Range<usize>>);
 
 impl Code {
-    /// Finds the code of the program and of the libraries that it is linked with. To be called at its start, before it maps
-    /// other files.
+    /// Finds those of the program and of the libraries that it is linked with. To be called at its start, before it loads others,
+    /// which it may unload.
     #[must_use]
     pub fn look() -> Self {
-        let own = std::fs::metadata("/proc/self/exe").map(|meta| meta.ino());
-        let maps = std::fs::read_to_string("/proc/self/maps");
-        Self(match (own, maps) {
-            (Ok(own), Ok(maps)) => maps.lines().filter_map(|line| code(line, own)).collect(),
-            // Without /proc nothing is given back.
-            _ => Vec::new(),
-        })
+        let mut found = Self::default();
+        // A linker for 64 bits makes no program whose code is changed when it is loaded.
+        #[cfg(target_pointer_width = "64")]
+        // SAFETY: `add_object` takes what it is called with, and `found` is of the type that it expects and lives on.
+        unsafe {
+            libc::dl_iterate_phdr(Some(add_object), (&raw mut found).cast());
+        }
+        found
     }
 
-    /// Lets the pages of the code go.
+    /// Lets their pages go.
     pub fn give_back(&self) {
-        for (start, end) in &self.0 {
-            // SAFETY: the range is code of this program or of a library that it is linked with (`code`). They stay mapped
-            // as long as the process lives, nobody writes to them, and they have no relocations: their pages are as in the
+        for range in &self.0 {
+            // SAFETY: the range is a segment that is mapped from the file of this program or of a library that it is linked with, and that was
+            // never writable (`add_object`). Segments stay mapped as long as the process lives, and their pages are as in the
             // file, from where the kernel maps them again at the next access.
-            let _ = unsafe { madvise(*start as *mut _, end - start, Advice::LinuxDontNeed) };
+            let _ = unsafe { madvise(range.start as *mut _, range.len(), Advice::LinuxDontNeed) };
         }
     }
 }
 
-/// Returns the range of a line of `/proc/self/maps` if it is code of the program or of a library. Such pages are private
-/// and not writable, and so never differ from their file.
-fn code(line: &str, own: u64) -> Option<(usize, usize)> {
-    let mut words = line.split_ascii_whitespace();
-    let (range, rights, _offset, _device, inode) =
-        (words.next()?, words.next()?, words.next()?, words.next()?, words.next()?);
-    let path = Path::new(words.next()?);
-    let is_library = path.file_name().is_some_and(|name| name.to_string_lossy().contains(".so"));
-    if rights != "r-xp" || !(is_library || inode.parse() == Ok(own)) {
-        return None;
+/// Adds the segments of a program or library that nobody writes to. What is relocated, and made read-only after that, is part of a
+/// segment that can be written to.
+///
+/// # Safety
+/// To be called by `dl_iterate_phdr` with a [`Code`].
+unsafe extern "C" fn add_object(info: *mut libc::dl_phdr_info, _size: libc::size_t, found: *mut c_void) -> libc::c_int {
+    // SAFETY: the caller passes a `Code` that nobody else refers to, and a description of an object with that many headers.
+    let (found, info, headers) = unsafe {
+        let info = &*info;
+        (&mut *found.cast::<Code>(), info, std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()))
+    };
+    // SAFETY: it takes a number and returns one.
+    let kernel = unsafe { libc::getauxval(libc::AT_SYSINFO_EHDR) };
+    let is_kernels = info.dlpi_addr == kernel; // the vDSO is no file
+    let page = rustix::param::page_size();
+    for header in headers.iter().filter(|header| header.p_type == libc::PT_LOAD && !is_kernels) {
+        let (start, size) = (info.dlpi_addr.wrapping_add(header.p_vaddr) as usize, header.p_memsz as usize);
+        if header.p_flags & libc::PF_W == 0 && header.p_memsz == header.p_filesz {
+            found.0.push(start / page * page..(start + size).next_multiple_of(page));
+        }
     }
-    let (start, end) = range.split_once('-')?;
-    Some((usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(end, 16).ok()?))
+    0
 }
 
 /// What a look found.
@@ -171,6 +181,8 @@ fn faults() -> i64 {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
     use super::*;
 
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -195,38 +207,41 @@ mod tests {
         assert_eq!(trim.look(), Looked::Trimmed);
     }
 
+    /// The mappings of this process that begin in a range of its code: rights, and KiB by name as `/proc/self/smaps` says them.
+    fn mappings(code: &Code) -> Vec<(String, HashMap<String, u64>)> {
+        let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let mut found: Vec<Option<(String, HashMap<String, u64>)>> = Vec::new();
+        for line in smaps.lines() {
+            let mut words = line.split_ascii_whitespace();
+            let (first, second) = (words.next().unwrap(), words.next().unwrap_or_default());
+            if let Some(name) = first.strip_suffix(':') {
+                if let (Some(Some((_, kib))), Ok(number)) = (found.last_mut(), second.parse()) {
+                    kib.insert(name.to_owned(), number);
+                }
+                continue;
+            }
+            let start = usize::from_str_radix(first.split_once('-').unwrap().0, 16).unwrap();
+            let is_code = code.0.iter().any(|range| range.contains(&start));
+            found.push(is_code.then(|| (second.to_owned(), HashMap::new())));
+        }
+        found.into_iter().flatten().collect()
+    }
+
     #[test]
-    fn only_code_is_given_back() {
-        let line = |rights: &str, inode: u64, path: &str| format!("5500-7700 {rights} 00001000 fd:00 {inode}  {path}");
-        assert_eq!(code(&line("r-xp", 7, "/usr/bin/salt-minion"), 7), Some((0x5500, 0x7700)));
-        assert_eq!(code(&line("r-xp", 8, "/usr/lib/libc.so.6"), 7), Some((0x5500, 0x7700)));
-        for other in [
-            line("r--p", 7, "/usr/bin/salt-minion"),
-            line("rw-p", 7, "/usr/bin/salt-minion"),
-            line("rwxp", 7, "/usr/bin/salt-minion"),
-            line("r-xs", 7, "/usr/bin/salt-minion"),
-            line("r-xp", 8, "/tmp/code"),
-            line("r-xp", 0, "[vdso]"),
-            "5500-7700 r-xp 00000000 00:00 0".to_owned(),
-            "junk".to_owned(),
-        ] {
-            assert_eq!(code(&other, 7), None, "{other}");
+    fn what_is_given_back_is_as_in_its_file() {
+        let here = mappings(&Code::look());
+        for rights in ["r-xp", "r--p"] {
+            assert!(here.iter().any(|(found, _)| found == rights), "{rights}");
+        }
+        for (rights, kib) in here {
+            assert!(["r-xp", "r--p"].contains(&rights.as_str()), "{rights}");
+            assert_eq!(kib["Anonymous"], 0, "{rights}");
         }
     }
 
-    /// KiB of code in memory.
+    /// KiB of code and constants in memory.
     fn resident() -> u64 {
-        let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap();
-        let own = std::fs::metadata("/proc/self/exe").unwrap().ino();
-        let (mut is_code, mut kib) = (false, 0);
-        for line in smaps.lines() {
-            if line.split_ascii_whitespace().next().is_some_and(|word| word.contains('-')) {
-                is_code = code(line, own).is_some();
-            } else if let (true, Some(rss)) = (is_code, line.strip_prefix("Rss:")) {
-                kib += rss.trim().trim_end_matches(" kB").parse::<u64>().unwrap();
-            }
-        }
-        kib
+        mappings(&Code::look()).iter().map(|(_, kib)| kib["Rss"]).sum()
     }
 
     fn sum_sorted(n: u64) -> u64 {
