@@ -110,7 +110,7 @@ pub use policy::{
     Revoked, Rules, Signer, Signers, Subject,
 };
 pub use recordings::replay::{Difference, Replayed, Replayer};
-pub use report::Provenance;
+pub use report::{Basis as SummaryBasis, Provenance};
 pub use sandbox::{Preparing, Reloaded, Removed, Sandbox, StartError};
 pub use settings::profiles::all as all_profiles;
 pub use settings::{Learn, RecordingSettings, Settings, SettingsError, Tell, others_may_write};

@@ -122,8 +122,10 @@ pub struct Trim {
     /// Processor time at the last look, and at the last trim.
     before: Duration,
     at_trim: Duration,
-    /// Page faults at the last trim. None if pages that came without work are left.
-    faults: Option<i64>,
+    /// Page faults at the last trim.
+    faults: i64,
+    /// Whether pages that came without work are let go each time, and not only those of the start.
+    for_few: bool,
     looked: Instant,
 }
 
@@ -131,14 +133,21 @@ impl Trim {
     /// Begins with the code of the program.
     #[must_use]
     pub fn new(code: Code) -> Self {
-        Self { code, before: Duration::ZERO, at_trim: Duration::ZERO, faults: None, looked: Instant::now() }
+        let (before, at_trim) = (Duration::ZERO, Duration::ZERO);
+        Self { code, before, at_trim, faults: 0, for_few: false, looked: Instant::now() }
     }
 
-    /// Has pages trimmed, too, that came with little work. For programs that get none with a single job, which would have to map
+    /// Has pages trimmed, too, that came with little work, as those of the start always are. For programs that get none with a single job, which would have to map
     /// their code anew at the next one.
     #[must_use]
     pub fn for_few_pages(self) -> Self {
-        Self { faults: Some(0), ..self }
+        Self { for_few: true, ..self }
+    }
+
+    /// Checks whether there is something to give back after this work since the last trim, in which so many pages came.
+    fn is_due(&self, worked: Duration, came: i64) -> bool {
+        let is_first = self.at_trim.is_zero();
+        worked >= WORKED || ((self.for_few || is_first) && came >= FAULTS)
     }
 
     /// Trims if the program is quiet since the last look, and has worked or mapped pages since the last trim.
@@ -150,13 +159,13 @@ impl Trim {
         if !is_quiet {
             return Looked::Busy;
         }
-        if now.saturating_sub(self.at_trim) < WORKED && self.faults.is_none_or(|before| faults() - before < FAULTS) {
+        if !self.is_due(now.saturating_sub(self.at_trim), faults() - self.faults) {
             return Looked::Quiet;
         }
         freed();
         self.code.give_back();
         self.at_trim = used();
-        self.faults = self.faults.map(|_| faults());
+        self.faults = faults();
         self.before = self.at_trim;
         Looked::Trimmed
     }
@@ -260,6 +269,16 @@ mod tests {
         let after = resident();
         assert!(after < before, "{after} KiB of {before} KiB are left");
         assert_eq!(sum_sorted(10_000), sum);
+    }
+
+    #[test]
+    fn the_pages_of_a_start_are_given_back_however_little_it_worked() {
+        let (little, much) = (WORKED / 2, WORKED);
+        let start = Trim::new(Code::default());
+        assert!(start.is_due(little, FAULTS) && !start.is_due(little, FAULTS - 1) && start.is_due(much, 0));
+        let later = Trim { at_trim: WORKED, ..Trim::new(Code::default()) };
+        assert!(!later.is_due(little, FAULTS) && later.is_due(much, 0));
+        assert!(later.for_few_pages().is_due(little, FAULTS));
     }
 
     #[test]

@@ -68,11 +68,19 @@ impl Refresh {
 
     /// Tells the master when the modules have changed, for as long as it is polled. A connection tells it by itself.
     pub async fn tell_changes(&self) {
+        // What there was when it was no news.
+        let mut known = None;
         loop {
             tokio::time::sleep(LOOK_INTERVAL).await;
+            let now = self.sandbox.get().and_then(Weak::upgrade).and_then(|sandbox| sandbox.summary_basis());
+            if now.is_none() || now == known {
+                continue;
+            }
             if self.summary().is_some_and(|now| self.told.is_news(&now)) {
                 let _one_at_a_time = self.turn.lock().await;
                 self.pillar_or_log().await;
+            } else if self.told.has_told() {
+                known = now;
             }
         }
     }

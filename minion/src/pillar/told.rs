@@ -61,6 +61,11 @@ impl Told {
         }
     }
 
+    /// Checks whether the master was told anything since the start.
+    pub(super) fn has_told(&self) -> bool {
+        self.last().told
+    }
+
     /// Checks whether this summary is another than the master was told. Not before it was told the first time.
     pub(super) fn is_news(&self, now: &Value) -> bool {
         let last = self.last();

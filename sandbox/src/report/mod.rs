@@ -22,6 +22,7 @@ use crate::signature::KeyId;
 use crate::store::{Entry, LeftOut, Store, Synced};
 pub use provenance::Provenance;
 pub(crate) use provenance::Remembered;
+pub use summary::Basis;
 pub(crate) use summary::of as summary;
 pub(crate) use updates::{approved, approved_in_advance, rolled_back};
 

@@ -8,8 +8,41 @@ use brine_capabilities::Kind;
 use rmpv::Value;
 
 use super::{diff, has, map, missing, optional, signers, texts};
-use crate::policy::Capability;
-use crate::store::{Entry, Store};
+use crate::ModuleName;
+use crate::policy::{Capability, Policy};
+use crate::store::{Entry, Held, Store, Table};
+
+/// What a summary is made from, to find out without making it that it would be the same. It is kept whole, so that nothing else comes to
+/// lie where it was.
+pub struct Basis {
+    table: Arc<Table>,
+    policy: Arc<Policy>,
+    held: BTreeMap<ModuleName, Arc<Held>>,
+    /// The modules that are refused, and those that are left out.
+    others: [Vec<ModuleName>; 2],
+}
+
+impl Basis {
+    /// Takes what there is now.
+    pub(crate) fn of(store: &Store) -> Self {
+        let refused = store.refused().keys().cloned().collect();
+        let left_out = store.all_left_out().keys().cloned().collect();
+        let held = store.all_held().clone();
+        Self { table: Arc::clone(&store.table()), policy: store.policy(), held, others: [refused, left_out] }
+    }
+}
+
+impl PartialEq for Basis {
+    fn eq(&self, other: &Self) -> bool {
+        let is_held =
+            |(a, b): ((&ModuleName, &Arc<Held>), (&ModuleName, &Arc<Held>))| a.0 == b.0 && Arc::ptr_eq(a.1, b.1);
+        Arc::ptr_eq(&self.table, &other.table)
+            && Arc::ptr_eq(&self.policy, &other.policy)
+            && self.held.len() == other.held.len()
+            && self.held.iter().zip(&other.held).all(is_held)
+            && self.others == other.others
+    }
+}
 
 /// Makes the summary. The same state of the store gives the same summary.
 pub(crate) fn of(store: &Store) -> Value {

@@ -557,6 +557,11 @@ impl Sandbox {
         self.is_settled().then(|| report::summary(&self.inner.store))
     }
 
+    /// Returns what the summary is made from. As long as it is equal, so is the summary. None while some modules are not ready.
+    pub fn summary_basis(&self) -> Option<report::Basis> {
+        self.is_settled().then(|| report::Basis::of(&self.inner.store))
+    }
+
     /// Returns the process ids of all running executors, that of the executor without grants first.
     pub fn executor_pids(&self) -> Vec<u32> {
         self.inner.executors.links().iter().map(|link| link.pid).collect()

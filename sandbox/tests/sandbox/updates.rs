@@ -3,7 +3,7 @@
 use brine_kit::wait::{until, within};
 use brine_kit::wat::{number, number_with, wasm};
 use brine_kit_sandbox::{caller, job, policy};
-use brine_sandbox::{Grants, InstallError, Installed, JobContext, PolicyOp, Sandbox, Sha256Hex};
+use brine_sandbox::{Grants, InstallError, Installed, JobContext, Limits, PolicyOp, Sandbox, Sha256Hex};
 use rmpv::Value;
 use serde_json::json;
 
@@ -107,6 +107,31 @@ async fn less_switches_by_itself_more_waits_and_its_difference_is_shown() {
     assert!(sandbox.held("mine").is_none());
     let error = sandbox.report(PolicyOp::Diff { name: "mine".into() }).await.unwrap_err();
     assert!(error.starts_with("nothing is held of module mine: is in use"), "{error}");
+    sandbox.shutdown().await;
+}
+
+/// A minion makes the summary for its master only when its basis has changed.
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_changes_the_summary_changes_its_basis() {
+    let home = Home::new();
+    let (sandbox, _grip) = home.start().await;
+    let mut before = (sandbox.summary_basis(), sandbox.summary());
+    let mut changed = || {
+        let now = (sandbox.summary_basis(), sandbox.summary());
+        let changed = (before.0 != now.0, before.1 != now.1);
+        before = now;
+        changed
+    };
+    install(&sandbox, &number(1)).await.unwrap();
+    assert_eq!(changed(), (true, true), "a new module");
+    answers(&sandbox, 1).await;
+    assert_eq!(changed(), (false, false), "a call");
+    held(install(&sandbox, ASKS).await);
+    assert_eq!(changed(), (true, true), "a module that is held");
+    held(install(&sandbox, &asks(5)).await);
+    assert_eq!(changed(), (true, true), "another one that is held");
+    sandbox.reload(policy(&json!({ "modules": { "mine": { "grains": true } } })), Limits::default()).await;
+    assert!(changed().0, "a policy");
     sandbox.shutdown().await;
 }
 
