@@ -229,6 +229,42 @@ async fn a_narrower_directory_holds() {
     rig.end().await;
 }
 
+/// A file and a directory that may be changed, in a directory that may only be read: their names are that directory's.
+#[tokio::test(flavor = "multi_thread")]
+async fn names_in_a_narrower_directory_hold() {
+    let granted = "filesystem: {\"{dir}/outer\": rw, \"{dir}/outer/inner\": ro, \"{dir}/outer/inner/conf\": rw, \"{dir}/outer/inner/own\": rw}";
+    let granted = NOTHING.replace("filesystem: {}", granted);
+    let rig = Rig::start(&format!("  modules:\n    hostile: {granted}\n")).await;
+    let outer = rig.dir.join("outer");
+    for name in ["", "inner", "inner/own", "spare"] {
+        std::fs::create_dir(outer.join(name)).unwrap();
+        everyones(&outer.join(name));
+    }
+    std::fs::write(outer.join("inner/conf"), "kept").unwrap();
+    everyones(&outer.join("inner/conf"));
+    symlink("/etc/passwd", outer.join("link")).unwrap();
+    rig.install("hostile", &hostile()).await;
+    let root = outer.to_str().unwrap();
+    for (op, path, other, gets) in [
+        ("rename", "link", "inner/conf", out()),
+        ("rename", "inner/conf", "taken", out()),
+        ("unlink", "inner/conf", "", out()),
+        ("link", "linked", "inner/conf", out()),
+        ("rename", "inner/own", "taken", out()),
+        ("rename", "spare", "inner/own", out()),
+        ("rmdir", "inner/own", "", out()),
+        ("write", "inner/conf", "mine", returns("4 bytes")),
+        ("create", "inner/own/new", "x", returns("1 bytes")),
+        ("rename", "inner/own/new", "inner/own/newer", returns("done")),
+    ] {
+        let args = vec![text(op), text(root), text(path), text(other)];
+        println!("{op} {path} {other}");
+        rig.attack("hostile.file", args, AT_ONCE, &gets).await;
+    }
+    assert_eq!(std::fs::read_to_string(outer.join("inner/conf")).unwrap(), "mine");
+    rig.end().await;
+}
+
 /// A directory that cannot be opened does not affect the others, and becomes available when it can.
 #[tokio::test(flavor = "multi_thread")]
 async fn directories_that_are_left_out() {

@@ -83,12 +83,22 @@ impl Runner {
     }
 
     fn start(&self, start: Start, preferred: &Arc<str>) {
-        let Start { entry, function, rights, jid, due, running } = start;
+        let Start { entry, function, of_pillar, rights, jid, due, running } = start;
         let master = match rights {
-            Rights::Owner => None,
-            Rights::Master => Some(Arc::clone(preferred)),
+            Rights::Owner if !of_pillar => None,
+            Rights::Owner | Rights::Master => Some(Arc::clone(preferred)),
             Rights::Asker(asker) => asker,
         };
+        // The pillar is the preferred master's, and chooses no function for another's rights.
+        if of_pillar && master.as_ref() != Some(preferred) {
+            info!(
+                "the schedule does not run {function} in the place of the job {:?}: that is another master's",
+                entry.name
+            );
+            running.fetch_sub(1, Ordering::Relaxed);
+            self.schedule.table().ended(&jid);
+            return;
+        }
         let mut options = vec![("schedule", Value::from(entry.name.as_str())), ("jid", Value::from(jid.as_str()))];
         if let Some(metadata) = entry.metadata.clone() {
             options.push(("metadata", stamped(metadata)));

@@ -159,7 +159,9 @@ impl Narrower {
             return Err(Errno::EXIST);
         }
         let now = self.now();
-        if !now.may_change(&place)? || there.as_ref().is_some_and(|there| now.fixed.contains(&id_of(there))) {
+        // A name is its directory's, also that of a file or a directory which was granted by itself.
+        let may = now.may_change(&place)? && now.may_change_in(&place.dir);
+        if !may || there.as_ref().is_some_and(|there| now.fixed.contains(&id_of(there))) {
             return Err(Errno::PERM);
         }
         if path.len() > bare.len() && there.is_some_and(|there| kind(&there) != FileType::Directory) {

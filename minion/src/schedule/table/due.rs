@@ -51,12 +51,14 @@ impl Table {
             starts.push(Start {
                 entry: entry.clone(),
                 function: entry.function.clone(),
+                of_pillar: false,
                 rights: Rights::Asker(asker),
                 jid: jid(),
                 due: now.wall,
                 running: Arc::clone(&live.running),
             });
         }
+        let by_pillar = self.skips_by_pillar();
         for _ in 0..MAX_AT_ONCE {
             let Some((fire, name)) = self.take_due(now) else { break };
             let Some(live) = self.live.get_mut(&name) else { continue };
@@ -85,6 +87,7 @@ impl Table {
                 Verdict::Instead(function) => Some(function.clone()),
                 Verdict::Skip(_) => None,
             };
+            let of_pillar = by_pillar && matches!(verdict, Verdict::Instead(_));
             live.skipped = None;
             let mut job = None;
             match (verdict, function) {
@@ -96,6 +99,7 @@ impl Table {
                     starts.push(Start {
                         entry: entry.clone(),
                         function,
+                        of_pillar,
                         rights: live.place.rights(&live.raw),
                         jid: jid.clone(),
                         due,

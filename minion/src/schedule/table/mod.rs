@@ -27,6 +27,8 @@ use crate::lines::Lines;
 /// Upper bound on the entries of one place: what is more is a mistake, and refused whole.
 pub(super) const MAX_ENTRIES: usize = 10_000;
 const FORMAT: &str = "%Y-%m-%dT%H:%M:%S";
+/// The key of the function that runs in the place of those that are skipped.
+const SKIP_FUNCTION: &str = "skip_function";
 
 /// Where entries come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,6 +71,8 @@ pub(crate) enum Change {
 pub(super) struct Start {
     pub(super) entry: Entry,
     pub(super) function: String,
+    /// Whether the pillar says the function, in the place of the entry's own (`skip_function`): then it has none but the master's rights.
+    pub(super) of_pillar: bool,
     pub(super) rights: Rights,
     pub(super) jid: String,
     pub(super) due: Timestamp,
@@ -323,14 +327,22 @@ impl Table {
         opts.chain(pillar.map(|(name, entry)| (name, entry, Place::Pillar))).collect()
     }
 
+    /// What is said for all entries. A function that runs in the place of others (`skip_function`) is the owner's or the pillar's: what
+    /// `schedule.*` says of it does not count, since it would run with the rights of whoever's entry is skipped.
     fn globals(&self) -> Globals {
         let mut all = self.pillar.clone();
         for key in GLOBAL {
-            if let Some(value) = self.opts.get(key) {
+            let said = if key == SKIP_FUNCTION { &self.owners } else { &self.opts };
+            if let Some(value) = said.get(key) {
                 all.insert(key, value.clone());
             }
         }
         Globals::read(&all)
+    }
+
+    /// Whether the pillar says which function runs in the place of those that are skipped.
+    fn skips_by_pillar(&self) -> bool {
+        self.owners.get(SKIP_FUNCTION).is_none()
     }
 }
 

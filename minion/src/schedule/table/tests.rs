@@ -262,3 +262,29 @@ fn what_is_lost_is_in_the_log_before_the_journal_goes_on() {
         assert_ne!(journal(), cut);
     });
 }
+
+/// What runs in the place of a skipped job of the owner has the owner's rights where the owner says it, and never where a master does.
+#[test]
+fn who_says_what_runs_instead_gives_it_the_rights() {
+    let dir = tempfile::tempdir().unwrap();
+    let always = "skip_during_range: {start: '00:00', end: '23:59'}";
+    let instead = |table: &mut Table, seconds| -> Vec<(String, bool, Rights)> {
+        table.arm(&at(seconds), &|_| None);
+        let starts = table.due(&at(seconds), &jid);
+        starts.iter().for_each(|start| drop(start.running.fetch_sub(1, std::sync::atomic::Ordering::Relaxed)));
+        starts.into_iter().map(|start| (start.function, start.of_pillar, start.rights)).collect()
+    };
+    let mut table = table("{job: {function: a.b, seconds: 10}}", &dir.path().join("journal"));
+    table.begin(&at(0));
+    assert_eq!(instead(&mut table, 0), [("a.b".to_owned(), false, Rights::Owner)]);
+    table.take_pillar(Some(&value(&format!("{{skip_function: of.pillar, {always}}}"))));
+    assert_eq!(instead(&mut table, 10), [("of.pillar".to_owned(), true, Rights::Owner)]);
+    table.take_pillar(Some(&value(&format!("{{{always}}}"))));
+    table.change(Change::Add(value("{skip_function: of.job}")), Some("weak")).unwrap();
+    table.change(Change::Reload(value("{schedule: {skip_function: of.job}}")), Some("weak")).unwrap();
+    assert_eq!(instead(&mut table, 20), []);
+    let owners = format!("{{job: {{function: a.b, seconds: 10}}, skip_function: of.owner, {always}}}");
+    table.take_owners(value(&owners)).unwrap();
+    table.take_pillar(Some(&value(&format!("{{skip_function: of.pillar, {always}}}"))));
+    assert_eq!(instead(&mut table, 30), [("of.owner".to_owned(), false, Rights::Owner)]);
+}
