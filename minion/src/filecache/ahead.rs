@@ -8,7 +8,7 @@ use brine_protocol::ids::{SafePath, Saltenv};
 use tokio::time::timeout;
 use tracing::debug;
 
-use super::{Cached, FileCache, Part, open};
+use super::{Cached, FileCache, Part, open, room_of};
 use crate::fileclient::{FileError, FileHash, StatedHash};
 
 /// What a master takes for a hash that it remembers, or for that of a file of some megabytes.
@@ -46,7 +46,7 @@ impl FileCache {
             Some((stated, true)) => (stated, part.size().map_err(FileError::Keep)?),
             other => return Ok(Ahead::Stated(other.map(|(stated, _)| stated))),
         };
-        self.make_room(size).await;
+        self.make_room(room_of(path, size)).await;
         let file = part.put(&self.root, saltenv, path).map_err(FileError::Keep)?;
         debug!("{path} of {saltenv} was fetched while the master made its hash");
         self.keep(path, saltenv, FileHash::try_from(stated)?, file).map(Ahead::Got)

@@ -7,7 +7,7 @@ use brine_protocol::ids::{SafePath, Saltenv};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 
-use super::{Cached, FileCache, Part, Sink as _, open, open_private_dir, remove_left};
+use super::{Cached, FileCache, Part, Sink as _, open, open_private_dir, remove_left, room_of};
 use crate::fileclient::{FileError, FileHash, MAX_TOGETHER, MAX_TOGETHER_BYTES, SMALL_FILE, StatedHash};
 
 /// A file of the cache, and what the master stated of it.
@@ -119,7 +119,7 @@ impl FileCache {
         if contents.is_empty() {
             return Ok(Vec::new());
         }
-        self.make_room(contents.iter().map(|(_, content)| content.len() as u64).sum()).await;
+        self.make_room(contents.iter().map(|(path, content)| room_of(path, content.len() as u64)).sum()).await;
         let (root, parts, saltenv) = (self.root.clone(), self.parts.clone(), saltenv.clone());
         let work = tokio::task::spawn_blocking(move || {
             remove_left(&parts);

@@ -30,9 +30,16 @@ use crate::fileclient::{FileClient, FileError, FileHash, Sink, StatedHash};
 pub(crate) const MAX_FILE: u64 = 512 << 20;
 /// Upper bound on all files together: four of the largest. The oldest files are removed first.
 const MAX_BYTES: u64 = 4 * MAX_FILE;
-/// Upper bound on the files examined when looking for the oldest.
+/// What a file or a folder takes on the disk at least, and so counts for.
+const LEAST: u64 = 4 << 10;
+/// Upper bound on the files examined when looking for the oldest. Where there are more, half of these go, until there are fewer.
 const MAX_WALK: usize = 100_000;
+/// Upper bound on the folders that a file is in, the environment's among them: all are counted.
 const MAX_DEPTH: usize = 64;
+/// Upper bound on the bytes of a file's path, so that with the cache's own it is one that the kernel takes.
+const MAX_PATH: usize = 2_048;
+/// Attempts to put a file into folders that another one takes away at the same moment.
+const TRIES: usize = 8;
 /// How long a count of the files is used; `salt-call` adds files here too.
 const COUNTED_FOR: Duration = Duration::from_secs(60);
 /// Fetches at once. Each takes one of the channel's connections.
@@ -133,10 +140,15 @@ impl FileCache {
         if let Some(file) = self.find_on_disk(path, saltenv, &hash).await {
             return self.keep(path, saltenv, hash, file).map(Some);
         }
-        self.make_room(size).await;
+        self.make_room(room_of(path, size)).await;
         let mut part = Part::new(&self.parts).map_err(FileError::Keep)?;
         match self.client.fetch_into(path, saltenv, (&hash, stated_size), &mut part).await {
             Ok(hash) => {
+                // A master need not say how large a file is.
+                let more = part.size().map_err(FileError::Keep)?.saturating_sub(size);
+                if more > 0 {
+                    self.make_room(more).await;
+                }
                 let file = part.put(&self.root, saltenv, path).map_err(FileError::Keep)?;
                 debug!("{path} of {saltenv} was fetched");
                 self.keep(path, saltenv, hash, file).map(Some)
@@ -202,21 +214,7 @@ impl FileCache {
             return;
         }
         let root = self.root.clone();
-        let work = tokio::task::spawn_blocking(move || {
-            let mut files = Vec::new();
-            walk(&root, 0, &mut files);
-            let mut sum: u64 = files.iter().map(|(_, _, size)| size).sum();
-            files.sort();
-            for (_, path, size) in files {
-                if sum.saturating_add(bytes) <= MAX_BYTES {
-                    break;
-                }
-                warn!("the cache of files is full: {} goes", path.display());
-                let _ = std::fs::remove_file(&path);
-                sum = sum.saturating_sub(size);
-            }
-            MAX_BYTES.saturating_sub(sum.saturating_add(bytes))
-        });
+        let work = tokio::task::spawn_blocking(move || make_room(&root, bytes, MAX_BYTES, MAX_WALK));
         let left = work.await.ok().map(|left| (left, Instant::now()));
         *self.room.lock().unwrap_or_else(PoisonError::into_inner) = left;
     }
@@ -234,20 +232,76 @@ impl FileCache {
     }
 }
 
-/// Collects the files with their time of change, path and size.
-fn walk(dir: &Path, depth: usize, files: &mut Vec<(SystemTime, PathBuf, u64)>) {
-    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
-    for entry in entries {
-        if files.len() >= MAX_WALK || depth > MAX_DEPTH {
-            return;
+/// The room that a file of this size takes, with the folders that it is in.
+fn room_of(path: &SafePath, size: u64) -> u64 {
+    let folders = path.as_str().matches('/').count() as u64 + 1;
+    size.max(LEAST).saturating_add(folders * LEAST)
+}
+
+/// Removes the oldest files until this many more bytes have room. Returns the room that is left then.
+fn make_room(root: &Path, bytes: u64, most: u64, most_files: usize) -> u64 {
+    loop {
+        let mut found = Found::default();
+        let is_all = found.walk(root, 0, most_files);
+        let mut sum = found.folders.saturating_mul(LEAST);
+        sum = found.files.iter().fold(sum, |sum, (_, _, size)| sum.saturating_add(*size));
+        found.files.sort();
+        let (all, mut gone) = (found.files.len(), 0);
+        for (nth, (_, path, size)) in found.files.into_iter().enumerate() {
+            if sum.saturating_add(bytes) <= most && (is_all || nth > all / 2) {
+                break;
+            }
+            debug!("the cache of files is full: {} goes", path.display());
+            if std::fs::remove_file(&path).is_ok() {
+                gone += 1;
+                sum = sum.saturating_sub(size);
+            }
+            // Folders without files take room too.
+            for folder in path.ancestors().skip(1).take_while(|folder| *folder != root) {
+                if std::fs::remove_dir(folder).is_err() {
+                    break;
+                }
+                sum = sum.saturating_sub(LEAST);
+            }
         }
-        // The metadata of the entry itself: a link to a folder is not a folder.
-        let Ok(meta) = entry.metadata() else { continue };
-        if meta.is_dir() {
-            walk(&entry.path(), depth + 1, files);
-        } else if meta.is_file() {
-            files.push((meta.modified().unwrap_or(SystemTime::UNIX_EPOCH), entry.path(), meta.len()));
+        if gone > 0 {
+            warn!("the cache of files was full: {gone} of its oldest files are gone");
         }
+        if is_all || gone == 0 {
+            return most.saturating_sub(sum.saturating_add(bytes));
+        }
+    }
+}
+
+/// What is in the tree.
+#[derive(Default)]
+struct Found {
+    /// The time of change, the path and the size of each.
+    files: Vec<(SystemTime, PathBuf, u64)>,
+    folders: u64,
+}
+
+impl Found {
+    /// Collects what is in a folder. Returns whether that is all.
+    fn walk(&mut self, dir: &Path, depth: usize, most: usize) -> bool {
+        let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+        for entry in entries {
+            if self.files.len() >= most {
+                return false;
+            }
+            // The metadata of the entry itself: a link to a folder is not a folder.
+            let Ok(meta) = entry.metadata() else { continue };
+            if meta.is_dir() && depth < MAX_DEPTH {
+                self.folders += 1;
+                if !self.walk(&entry.path(), depth + 1, most) {
+                    return false;
+                }
+            } else if meta.is_file() {
+                let size = meta.len().max(LEAST);
+                self.files.push((meta.modified().unwrap_or(SystemTime::UNIX_EPOCH), entry.path(), size));
+            }
+        }
+        true
     }
 }
 
@@ -338,13 +392,29 @@ impl Part {
         self.put_in(&open_private_dir(root)?, saltenv, path)
     }
 
-    /// As [`Part::put`], below a root that is open already.
-    fn put_in(mut self, root: &OwnedFd, saltenv: &Saltenv, path: &SafePath) -> io::Result<File> {
+    fn move_in(&self, root: &OwnedFd, saltenv: &Saltenv, path: &SafePath) -> io::Result<()> {
         let mut dir = root.try_clone()?;
         for folder in parent_folders(saltenv, path) {
             dir = make_dir(&dir, folder)?;
         }
-        rustix::fs::renameat(self.dir.as_fd(), self.name.as_str(), &dir, file_name(path))?;
+        Ok(rustix::fs::renameat(self.dir.as_fd(), self.name.as_str(), &dir, file_name(path))?)
+    }
+
+    /// As [`Part::put`], below a root that is open already.
+    fn put_in(mut self, root: &OwnedFd, saltenv: &Saltenv, path: &SafePath) -> io::Result<File> {
+        if parent_folders(saltenv, path).count() > MAX_DEPTH || path.as_str().len() > MAX_PATH {
+            return Err(io::Error::other(format!(
+                "it is in more than {MAX_DEPTH} folders, or its path has more than {MAX_PATH} bytes"
+            )));
+        }
+        let mut tries = 0;
+        loop {
+            match self.move_in(root, saltenv, path) {
+                // Whoever makes room takes away folders that are empty.
+                Err(error) if error.kind() == io::ErrorKind::NotFound && tries < TRIES => tries += 1,
+                moved => break moved?,
+            }
+        }
         self.file.take().ok_or_else(|| io::Error::other("the file is in its place already"))
     }
 }
@@ -416,6 +486,37 @@ mod tests {
         put(dir.path(), "a/b/c.txt/d", b"three").unwrap();
         assert_eq!(read(dir.path(), "a/b/c.txt/d").unwrap(), "three");
         assert!(put(dir.path(), "a/b", b"x").is_err());
+    }
+
+    #[test]
+    fn small_and_deep_files_count_and_go_with_their_folders() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("files");
+        let deep = |folders: usize| format!("{}f", "a/".repeat(folders));
+        put(dir.path(), &deep(MAX_DEPTH - 1), b"x").unwrap();
+        let error = put(dir.path(), &deep(MAX_DEPTH), b"x").unwrap_err().to_string();
+        assert!(error.contains("more than 64 folders"), "{error}");
+        assert!(put(dir.path(), &vec!["n".repeat(200); 11].join("/"), b"x").is_err());
+        for nth in 0..20 {
+            put(dir.path(), &format!("d{nth}/x"), b"x").unwrap();
+        }
+        let count = || {
+            let mut found = Found::default();
+            assert!(found.walk(&root, 0, 1_000));
+            (found.files.len(), found.folders)
+        };
+        assert_eq!(count(), (21, 64 + 20));
+        // Nothing goes where there is room.
+        let taken = (21 + 84) * LEAST;
+        assert_eq!(make_room(&root, LEAST, taken + 3 * LEAST, 1_000), 2 * LEAST);
+        // More files than are looked at: they go until all are seen.
+        make_room(&root, 0, u64::MAX, 10);
+        let (files, folders) = count();
+        assert!(files < 10 && folders <= 64 + 9, "{files} {folders}");
+        assert_eq!(make_room(&root, LEAST, LEAST, 10), 0);
+        assert_eq!(count(), (0, 0));
+        let path = "a/b/c".parse().unwrap();
+        assert_eq!((room_of(&path, 1), room_of(&path, 1 << 20)), (4 * LEAST, (1 << 20) + 3 * LEAST));
     }
 
     #[test]

@@ -121,7 +121,7 @@ impl Task {
         sync(&place.dir);
         let mut after = Entry::of(&rustix::fs::fstat(&file)?);
         after.sha256 = Some(sha256);
-        let new = u64::from(before.is_none());
+        let new = u64::from(before.is_none()) + u64::from(backup.is_some());
         // What was staged was counted when it was.
         let content = if matches!(content, Content::Staged(_)) { 0 } else { written };
         let copy = if backup.is_some() { before.as_ref().map_or(0, |before| before.size) } else { 0 };
