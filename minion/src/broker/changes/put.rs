@@ -86,7 +86,7 @@ impl Task {
             mode &= !SET_ID;
         }
         let backup = match (how.backup, old) {
-            (true, Some(_)) => Some(self.host.backups.keep(&place, &self.over)?),
+            (true, Some(_)) => Some(Unused(self.host.backups.keep(&place, &self.over)?)),
             _ => None,
         };
         let real = place.real.rsplit_once('/').map_or("/", |(dir, _)| if dir.is_empty() { "/" } else { dir });
@@ -118,6 +118,7 @@ impl Task {
         self.admit_change(&place, true)?;
         rustix::fs::renameat(&place.dir, &temporary.name, &place.dir, &place.name)?;
         temporary.kept = true;
+        let backup = backup.map(Unused::used);
         sync(&place.dir);
         let mut after = Entry::of(&rustix::fs::fstat(&file)?);
         after.sha256 = Some(sha256);
@@ -163,6 +164,23 @@ impl Task {
             }
             Content::Backup(name) => Source::File(Arc::new(self.host.backups.open(path, name)?)),
         })
+    }
+}
+
+/// A backup whose file is not replaced yet. It goes if that fails: nothing would count it.
+struct Unused(String);
+
+impl Unused {
+    fn used(mut self) -> String {
+        std::mem::take(&mut self.0)
+    }
+}
+
+impl Drop for Unused {
+    fn drop(&mut self) {
+        if !self.0.is_empty() {
+            let _ = std::fs::remove_file(&self.0);
+        }
     }
 }
 

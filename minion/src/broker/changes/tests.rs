@@ -468,6 +468,23 @@ fn permissions_times_and_links() {
     assert_eq!(names(&rig.at("a")), ["d", "file", "out", "touched"]);
 }
 
+/// Nobody would count what is left of it, however often it is tried.
+#[test]
+fn a_change_that_fails_leaves_no_backup() {
+    let rig = Rig::new();
+    let mut task = rig.task(&[("a", Access::Change)]);
+    task.fetched = Some(Arc::new(std::fs::File::open(rig.at("outside/file")).unwrap()));
+    let mut change = put(&rig.at("a/file"), "");
+    if let Change::Put { content, backup, .. } = &mut change {
+        let sha256 = Some("0".repeat(64));
+        (*content, *backup) = (Content::Master { path: "x".to_owned(), saltenv: "base".to_owned(), sha256 }, true);
+    }
+    let why = rig.said(&task, change).unwrap_err();
+    assert!(why.contains("was expected"), "{why}");
+    assert!(task.backups(&rig.at("a/file")).unwrap().as_array().unwrap().is_empty());
+    assert_eq!(read_to_string(rig.at("a/file")).unwrap(), "old");
+}
+
 #[test]
 fn a_backup_is_where_salt_looks_for_it() {
     let rig = Rig::new();
@@ -478,6 +495,7 @@ fn a_backup_is_where_salt_looks_for_it() {
     }
     let done = rig.said(&task, change).unwrap();
     assert_eq!(done.written, "new".len() as u64 + "old".len() as u64, "the copy is written too");
+    assert_eq!(done.new_files, 1);
     let backup = done.backup.unwrap();
     assert!(backup.starts_with(&format!("{}/file_backup{}/file_", rig.at("own"), rig.at("a"))), "{backup}");
     assert_eq!(read_to_string(&backup).unwrap(), "old");
