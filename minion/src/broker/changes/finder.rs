@@ -31,7 +31,7 @@ pub(in crate::broker) struct Found {
 
 impl Finder {
     pub(super) fn new(host: Arc<Host>, trees: Vec<Tree>) -> Self {
-        Self(Task { host, trees, over: Arc::default(), fetched: None, job: stage::Job::default() })
+        Self(Task { host, trees, over: Arc::default(), fetched: None, job: stage::Job::default(), most: 0 })
     }
 
     /// One for tests, with a folder that is the minion's own.

@@ -15,8 +15,8 @@ use super::own::Own;
 use crate::config::MinionOpts;
 
 /// File systems that are the kernel's interfaces: proc, sysfs, cgroup, cgroup2, debugfs, tracefs, securityfs, selinuxfs,
-/// bpf, configfs, devpts, efivarfs, pstore, binfmt_misc, mqueue, fusectl.
-const KERNELS: [u64; 16] = [
+/// bpf, configfs, devpts, efivarfs, pstore, binfmt_misc, mqueue, fusectl, smackfs, apparmorfs, resctrl, nfsd, rpc_pipefs, xenfs, binder.
+const KERNELS: [u64; 23] = [
     0x9fa0,
     0x6265_6572,
     0x0027_e0eb,
@@ -33,6 +33,13 @@ const KERNELS: [u64; 16] = [
     0x4249_4e4d,
     0x1980_0202,
     0x6573_5543,
+    0x4341_5d53,
+    0x5a3c_69f0,
+    0x0765_5821,
+    0x6e66_7364,
+    0x6759_6969,
+    0xabba_1974,
+    0x6c6f_6f70,
 ];
 /// Upper bound on the parents of a directory that are examined.
 const MAX_DEPTH: usize = 4_096;

@@ -83,6 +83,8 @@ struct Task {
     fetched: Option<Arc<File>>,
     /// The number of the running call, to which stages belong.
     job: stage::Job,
+    /// The bytes that the call may write.
+    most: u64,
 }
 
 /// What a change led to.
@@ -138,6 +140,7 @@ impl Changes {
             over: Arc::clone(&over.0),
             fetched: None,
             job: stage::Job::of(&caller.job),
+            most: caller.may_write(),
         };
         if let ChangesOp::Do(change) = &op
             && let Change::Put { content: Content::Master { path, saltenv, .. }, .. } = &**change

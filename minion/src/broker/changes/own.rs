@@ -9,7 +9,7 @@ use brine_patterns::Glob;
 use brine_protocol::config::Config;
 use brine_protocol::value::{Value, ValueExt};
 
-use crate::config::MinionOpts;
+use crate::config::{MinionOpts, Package};
 
 /// The minion's own files and folders.
 #[derive(Default)]
@@ -24,11 +24,14 @@ impl Own {
     pub(super) fn find(opts: &MinionOpts) -> Self {
         let mut paths = vec![opts.conf_dir.clone(), opts.pki_dir.clone(), opts.cachedir.clone()];
         paths.extend(opts.config.path().parent().map(Path::to_owned));
-        // The program itself, and the package's modules and programs beside it.
+        // The program itself, and the package's modules and programs, wherever they are.
         if let Ok(program) = std::env::current_exe() {
             let libraries = program.parent().and_then(Path::parent).map(|prefix| prefix.join("lib/brine"));
             paths.extend(libraries);
             paths.push(program);
+        }
+        if let Ok(Package { executor, compiler, modules }) = Package::find() {
+            paths.extend([executor, compiler, modules]);
         }
         let folders = ["keys", "profiles_dir"].iter().filter_map(|key| opts.sandbox.get_text(key)).map(str::to_owned);
         let mut keys = Vec::new();

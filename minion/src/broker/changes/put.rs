@@ -13,7 +13,7 @@ use rustix::fs::{FileType, Gid, Mode, OFlags, Stat, Uid, XattrFlags};
 use rustix::io::Errno;
 
 use super::content;
-use super::entry::Entry;
+use super::entry::{Entry, unsigned};
 use super::failure::Failure;
 use super::place::{Place, kind};
 use super::{Done, Task};
@@ -84,6 +84,16 @@ impl Task {
         if place.access < Access::ChangeSetId {
             // As when a file is written to.
             mode &= !SET_ID;
+        }
+        // What was staged was counted when it was.
+        let new_bytes = if matches!(content, Content::Staged(_)) { 0 } else { source.size()? };
+        let copied = old.filter(|_| how.backup).map_or(0, |old| unsigned(old.st_size));
+        if new_bytes.saturating_add(copied) > self.most {
+            return Err(Failure::Other(format!(
+                "{} bytes would be written, and this call may write {} at most (sandbox:limits:written)",
+                new_bytes.saturating_add(copied),
+                self.most
+            )));
         }
         let backup = match (how.backup, old) {
             (true, Some(_)) => Some(Unused(self.host.backups.keep(&place, &self.over)?)),
@@ -198,6 +208,13 @@ enum Source<'a> {
 }
 
 impl Source<'_> {
+    fn size(&self) -> Result<u64, Failure> {
+        Ok(match self {
+            Self::Bytes(bytes) => bytes.len() as u64,
+            Self::File(file) => file.metadata()?.len(),
+        })
+    }
+
     /// Returns the number of bytes and their SHA-256.
     fn write(&self, mut to: &File, task: &Task) -> Result<(u64, String), Failure> {
         let mut hash = Context::new(&SHA256);

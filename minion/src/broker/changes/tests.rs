@@ -52,7 +52,7 @@ impl Rig {
         let mut trees: Vec<Tree> = grants.iter().map(|(at, access)| Tree { path: path(at), access: *access }).collect();
         trees.sort();
         let (over, fetched) = (Arc::default(), None);
-        Task { host: Arc::new(host), trees, over, fetched, job: Job::of(&self.job) }
+        Task { host: Arc::new(host), trees, over, fetched, job: Job::of(&self.job), most: u64::MAX }
     }
 
     fn said(&self, task: &Task, change: Change) -> Result<Done, String> {
@@ -466,6 +466,23 @@ fn permissions_times_and_links() {
     assert_eq!(done.after.unwrap().target.as_deref(), Some("anything"));
     assert_eq!(std::fs::read_link(rig.at("a/file")).unwrap().to_str(), Some("anything"));
     assert_eq!(names(&rig.at("a")), ["d", "file", "out", "touched"]);
+}
+
+#[test]
+fn more_than_a_call_may_write_is_not_begun() {
+    let rig = Rig::new();
+    let mut task = rig.task(&[("a", Access::Change)]);
+    task.most = 5;
+    rig.put(&task, "a/file", "short").unwrap();
+    let why = rig.put(&task, "a/file", "longer").unwrap_err();
+    assert!(why.contains("6 bytes would be written") && why.contains("5 at most"), "{why}");
+    let mut change = put(&rig.at("a/file"), "x");
+    if let Change::Put { backup, .. } = &mut change {
+        *backup = true;
+    }
+    assert!(rig.said(&task, change).unwrap_err().contains("6 bytes would be written"), "the copy counts too");
+    assert_eq!(read_to_string(rig.at("a/file")).unwrap(), "short");
+    assert!(task.backups(&rig.at("a/file")).unwrap().as_array().unwrap().is_empty());
 }
 
 /// Nobody would count what is left of it, however often it is tried.

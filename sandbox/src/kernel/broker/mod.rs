@@ -122,6 +122,12 @@ impl Caller {
         }
     }
 
+    /// The bytes that the call may still write, as far as known here: what it wrote since its last nested call is known to its executor.
+    pub fn may_write(&self) -> u64 {
+        let [written, ..] = &*self.left;
+        written.load(Ordering::Relaxed)
+    }
+
     /// The number of the call, which no other call of this minion has while it runs.
     pub fn number(&self) -> u64 {
         self.number
