@@ -9,12 +9,13 @@ use rustix::io::Errno;
 use super::entry::Entry;
 use super::failure::Failure;
 use super::place::{Place, kind};
-use super::put::{SET_ID, ids, raw, sync};
+use super::put::{Ids, SET_ID, ids, raw, sync};
 use super::{Done, Task};
 
 const SET_GID: u32 = 0o2000;
 const STICKY: u32 = 0o1000;
 const WRITABLE_BY_OTHERS: u32 = 0o022;
+const WRITABLE_BY_GROUP: u32 = 0o020;
 /// The mode of a file that `touch` makes.
 const NEW: u32 = 0o644;
 
@@ -79,7 +80,7 @@ impl Task {
         let place = self.find_to_change(path, follow, false)?;
         let before = Entry::at(&place)?.ok_or(Errno::NOENT)?;
         let ids = ids(owner)?;
-        self.admit_permissions(&place, &before, ids.0, mode)?;
+        self.admit_permissions(&place, &before, ids, mode)?;
         let (user, group) = raw(ids);
         if before.kind == "symlink" {
             if mode.is_some() {
@@ -115,7 +116,7 @@ impl Task {
         &self,
         place: &Place,
         before: &Entry,
-        uid: Option<u32>,
+        (uid, gid): Ids,
         mode: Option<u32>,
     ) -> Result<(), Failure> {
         let is_directory = before.kind == "directory";
@@ -127,7 +128,9 @@ impl Task {
         }
         let own = rustix::process::geteuid().as_raw();
         let opens = mode.is_some_and(|mode| mode & WRITABLE_BY_OTHERS != 0 && mode & STICKY == 0);
-        let gives = uid.is_some_and(|uid| uid != 0 && uid != own);
+        let group_writes = mode.unwrap_or(before.mode) & WRITABLE_BY_GROUP != 0;
+        let gives = uid.is_some_and(|uid| uid != 0 && uid != own)
+            || gid.is_some_and(|gid| group_writes && gid != 0 && gid != before.gid);
         if is_directory && (opens || gives) && self.host.guard.is_around(Path::new(&place.real)) {
             return Err(Failure::Denied(format!(
                 "{} has folders of this minion in it, so nobody else may own it or write in it",

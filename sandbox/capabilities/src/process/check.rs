@@ -172,8 +172,11 @@ fn program_name(name: &str) -> Result<(), Refusal> {
     }
 }
 
+/// The bits that a umask has which lets others write nothing.
+const NOT_FOR_OTHERS: u32 = 0o022;
+
 /// Checks whether nothing but the command line decides what a look does: no input, no folder with a configuration file, no
-/// variable, unless the grant names it. `any` names nothing: with it, `LD_PRELOAD` or `GIT_CONFIG_COUNT` would make another
+/// umask that lets others write what is made, no variable, unless the grant names it. `any` names nothing: with it, `LD_PRELOAD` or `GIT_CONFIG_COUNT` would make another
 /// program of one that looks.
 pub(super) fn only_the_words_count(granted: &ProcessGrant, run: &ProcessRun) -> bool {
     let folder = run.cwd.as_deref().is_none_or(|cwd| {
@@ -185,7 +188,9 @@ pub(super) fn only_the_words_count(granted: &ProcessGrant, run: &ProcessRun) -> 
             || QUIET.contains(&(name.as_str(), value.as_str()))
             || matches!(&granted.env, Names::Only(names) if names.iter().any(|known| known == name))
     };
-    folder && run.env.iter().all(named) && run.stdin.as_ref().is_none_or(|stdin| stdin.is_empty())
+    // What is made by it is not for others to write.
+    let umask = run.umask.is_none_or(|umask| umask & NOT_FOR_OTHERS == NOT_FOR_OTHERS);
+    folder && umask && run.env.iter().all(named) && run.stdin.as_ref().is_none_or(|stdin| stdin.is_empty())
 }
 
 /// Variables that keep programs of Debian from asking questions.

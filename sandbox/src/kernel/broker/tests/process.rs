@@ -146,6 +146,9 @@ fn command_lines_are_granted_whole() {
     assert!(checked(ProcessRun { stdin: Some(b"x".to_vec().into()), ..line() }).is_err());
     assert!(checked(ProcessRun { cwd: Some("/tmp".into()), ..line() }).is_err());
     assert!(checked(ProcessRun { run_as: Some("postgres".into()), ..line() }).is_err());
+    for (umask, may) in [(0o077, true), (0o027, true), (0o022, true), (0o002, false), (0, false)] {
+        assert_eq!(checked(ProcessRun { umask: Some(umask), ..line() }).is_ok(), may, "{umask:o}");
+    }
     // The line that would grant it, unless a word of it would stand for others.
     let why = checked(run(&["systemctl", "stop", "nginx.service"])).unwrap_err();
     assert!(why.contains("\"/usr/bin/systemctl stop nginx.service\"") && why.contains("looks: "), "{why}");
