@@ -23,9 +23,13 @@ use super::journal::Journal;
 use super::lost::LostFirings;
 use super::whose::{Place, Rights, essence, note_master, note_one};
 use crate::lines::Lines;
+use crate::weight::weight;
 
 /// Upper bound on the entries of one place: what is more is a mistake, and refused whole.
 pub(super) const MAX_ENTRIES: usize = 10_000;
+/// Upper bound on the memory of all entries that `schedule.*` may make of them: a kilobyte and a half for each of the most. A firing has
+/// its own copy of one.
+const MAX_WEIGHT: usize = 16 << 20;
 const FORMAT: &str = "%Y-%m-%dT%H:%M:%S";
 /// The key of the function that runs in the place of those that are skipped.
 const SKIP_FUNCTION: &str = "skip_function";
@@ -312,6 +316,12 @@ impl Table {
             Change::Save | Change::ReplaceSaved(_) => {}
         }
         check(&opts)?;
+        let bytes = weight(&opts);
+        if bytes > MAX_WEIGHT && bytes > weight(&self.opts) {
+            return Err(format!(
+                "all jobs of the schedule together would take {bytes} bytes of memory, more than {MAX_WEIGHT}"
+            ));
+        }
         self.take_opts(opts);
         Ok(())
     }

@@ -288,3 +288,21 @@ fn who_says_what_runs_instead_gives_it_the_rights() {
     table.take_pillar(Some(&value(&format!("{{skip_function: of.pillar, {always}}}"))));
     assert_eq!(instead(&mut table, 30), [("of.owner".to_owned(), false, Rights::Owner)]);
 }
+
+#[test]
+fn what_jobs_add_is_bounded_together() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut table = table("{}", &dir.path().join("journal"));
+    let large =
+        map([("function", Value::from("a.b")), ("hours", Value::from(1)), ("args", "x".repeat(3 << 20).into())]);
+    let add =
+        |table: &mut Table, nth: usize| table.change(Change::Add(map([(format!("j{nth}"), large.clone())])), None);
+    let refused = (0..10).find_map(|nth| add(&mut table, nth).err()).unwrap();
+    assert!(refused.starts_with("all jobs of the schedule together would take "), "{refused}");
+    assert_eq!(pairs(&table.opts).count(), 5);
+    // A date that is postponed counts too, and what makes it less does not.
+    let times = || map([("time", Value::from("x".repeat(2 << 20)))]);
+    assert!(table.change(Change::Postpone("j0".into(), times()), None).is_err());
+    table.change(Change::Delete("j1".into()), None).unwrap();
+    table.change(Change::Postpone("j0".into(), times()), None).unwrap();
+}
