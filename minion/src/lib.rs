@@ -13,7 +13,7 @@
 //! - `beacons`: what modules watch on this host, and the events that they make of it
 //!   data for the master · `startup`: the states of the start ·
 //!   `schedule`: jobs at their time
-//! - `accounts`, `host_names`, `text_file`, `spare_files`, `slots`: this host's users, names and small files · `lines`: a bound on the log
+//! - `accounts`, `host_names`, `text_file`, `own_yaml`, `spare_files`, `slots`: this host's users, names and small files · `lines`: a bound on the log
 //! - [`minion`]: puts the parts together and runs them from start to end
 //!
 //! Imports run one way: a module imports only modules further from [`minion`].
@@ -43,6 +43,7 @@ mod lines;
 mod mine;
 pub mod minion;
 pub mod modules;
+mod own_yaml;
 mod owner;
 pub mod pillar;
 pub mod pki;

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use brine_protocol::config::{settings, yaml};
 use brine_protocol::msgpack;
 use brine_protocol::value::{Value, ValueExt, empty_map, map};
-use brine_render::yaml::{DumpOptions, dump};
 use brine_sandbox::BeaconEdit;
 
 use super::{BEACONS, Beacons, ENABLED};
+use crate::own_yaml;
 
 /// Upper bound on the beacons of the configuration.
 pub(super) const MAX_BEACONS: usize = 1_000;
@@ -127,9 +127,7 @@ fn text(own: Value) -> Result<String, String> {
         return Ok(String::new());
     }
     let whole = map([(BEACONS, own)]);
-    let dumped = brine_render::Value::from_wire(&whole).map_err(|e| e.to_string())?;
-    let options = DumpOptions { default_flow_style: Some(false), ..DumpOptions::default() };
-    let text = dump(&dumped, &options).map_err(|e| e.to_string())?;
+    let text = own_yaml::write(&whole)?;
     if text.len() > MAX_FILE {
         return Err(format!("the file would have {} bytes, more than {MAX_FILE}", text.len()));
     }

@@ -2,8 +2,9 @@
 
 use brine_protocol::config::yaml;
 use brine_protocol::value::{Value, ValueExt};
-use brine_render::yaml::{DumpOptions, dump};
 use std::path::{Path, PathBuf};
+
+use crate::own_yaml;
 
 /// Upper bound on the grains file, which is read whole: far more than people write by hand.
 const MAX_FILE_BYTES: u64 = 512 * 1024;
@@ -108,9 +109,7 @@ pub(super) fn change(path: &Path, changes: &[Change]) -> Result<(), ChangeError>
         }
     }
     let wrong = |why: String| ChangeError::Value(why);
-    let dumped = brine_render::Value::from_wire(&grains).map_err(|e| wrong(e.to_string()))?;
-    let options = DumpOptions { default_flow_style: Some(false), ..DumpOptions::default() };
-    let text = dump(&dumped, &options).map_err(|e| wrong(e.to_string()))?;
+    let text = own_yaml::write(&grains).map_err(wrong)?;
     if text.len() as u64 > MAX_FILE_BYTES {
         return Err(wrong(format!("the file would have {} bytes, more than {MAX_FILE_BYTES}", text.len())));
     }

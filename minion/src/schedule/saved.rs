@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use brine_daemon::trust;
 use brine_protocol::config::{SCHEDULE_FILE, yaml};
 use brine_protocol::value::{Value, ValueExt, empty_map, map};
-use brine_render::yaml::{DumpOptions, dump};
 
 use super::whose::MASTER;
+use crate::own_yaml;
 
 /// Upper bound on the bytes of the file.
 const MAX_BYTES: u64 = 16 << 20;
@@ -53,9 +53,7 @@ impl Saved {
             (name.clone(), entry)
         });
         let whole = map([("schedule", Value::Map(entries.collect()))]);
-        let dumped = brine_render::Value::from_wire(&whole).map_err(|e| failed(e.to_string()))?;
-        let options = DumpOptions { default_flow_style: Some(false), ..DumpOptions::default() };
-        let text = dump(&dumped, &options).map_err(|e| failed(e.to_string()))?;
+        let text = own_yaml::write(&whole).map_err(failed)?;
         if text.len() as u64 > MAX_BYTES {
             return Err(failed(format!("it would have more than {MAX_BYTES} bytes")));
         }
