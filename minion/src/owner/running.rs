@@ -25,8 +25,8 @@ use crate::jobs::{MASTER, PID, ProcDir, SALT_CALL};
 const SUFFIX: &str = ".running";
 /// Time for one question, in which the sandbox asks its executors.
 const ANSWER: Duration = Duration::from_secs(2);
-/// Bytes of an answer: a call takes some 200.
-const ANSWER_MAX: u64 = 1 << 20;
+/// Bytes of an answer: a call takes some 200, and four thousand where a master chose its names so that no answer would be whole.
+const ANSWER_MAX: u64 = 16 << 20;
 /// Jobs and calls of an answer, and processes that are asked.
 const JOBS_MAX: usize = 1_000;
 const CALLS_MAX: usize = 4_096;
@@ -121,10 +121,11 @@ fn by_short_name<T>(path: &Path, open: impl FnOnce(&Path) -> io::Result<T>) -> i
 fn of_call(call: &RunningCall) -> Value {
     let count = |n: u128| Value::from(u64::try_from(n).unwrap_or(u64::MAX));
     let or_nil = |known: Option<u64>| known.map_or(Value::Nil, Value::from);
+    let name = |name: &str| Value::from(text::short(name, NAME_MAX));
     let mut said = map([
         ("jid", Value::from(call.job.jid.as_str())),
-        ("function", Value::from(call.job.function.as_str())),
-        ("called_by", call.job.called_by.as_deref().map_or(Value::Nil, Value::from)),
+        ("function", name(&call.job.function)),
+        ("called_by", call.job.called_by.as_deref().map_or(Value::Nil, name)),
         ("ms", count(call.elapsed.as_millis())),
         ("ms_max", Value::from(call.wall_ms)),
         ("memory", or_nil(call.memory)),
@@ -133,7 +134,7 @@ fn of_call(call: &RunningCall) -> Value {
         ("cpu_ms_max", Value::from(call.cpu_ms)),
     ]);
     if let Some(state) = &call.job.state {
-        said.insert("state", state.id.as_str());
+        said.insert("state", name(&state.id));
     }
     said
 }
@@ -190,7 +191,8 @@ pub(crate) async fn list(procs: &Arc<ProcDir>, sandbox: &Sandbox, master: Option
             }
             one => one.and_then(ValueExt::text).unwrap_or_default().to_owned(),
         };
-        let own = job.get_text("tgt") == Some(SALT_CALL);
+        // What a master publishes says what it likes of its target.
+        let own = job.get_text("tgt") == Some(SALT_CALL) && job.get_text(MASTER).is_none();
         map([
             ("function", Value::from(text::short(&functions, NAME_MAX))),
             ("user", Value::from(of("user"))),
@@ -258,6 +260,26 @@ mod tests {
         let other = file("notes".to_owned());
         sweep(&folder);
         assert!(own.exists() && other.exists() && !dead.exists());
+    }
+
+    /// A master names its states, and must not hide by it what runs.
+    #[test]
+    fn names_do_not_make_an_answer_too_long() {
+        let mut job = brine_kit_sandbox::job("20260102030405678901", &"f".repeat(1 << 20));
+        job.called_by = Some("c".repeat(1 << 20));
+        job.state = Some(brine_sandbox::StateContext { id: "\u{1}".repeat(256 << 10), ..Default::default() });
+        let call = RunningCall {
+            job: Arc::new(job),
+            number: 1,
+            elapsed: Duration::from_secs(1),
+            wall_ms: 1,
+            cpu_ms: 1,
+            memory: None,
+            memory_max: 1,
+            cpu: None,
+        };
+        let said = msgpack::encode_network(&of_call(&call));
+        assert!((said.len() * CALLS_MAX) as u64 <= ANSWER_MAX, "{}", said.len());
     }
 
     #[test]
