@@ -12,8 +12,12 @@ use crate::value::{self, Value, ValueExt};
 
 use super::{AGAIN_SOON, MasterRun, OFFER, RUN, SEALS};
 
-/// Upper bound on the characters of a nonce. Salt's nonces have 32.
-const MAX_NONCE: usize = 128;
+/// The hex digits of a nonce, of every version of Salt.
+///
+/// The master signs what it answers, with the sender's nonce in it, by the key that signs publications for all minions (§5.1). Any other text
+/// of 113 bytes could make of the answer a publication that the master never made: whoever has the publish key, as each accepted minion does,
+/// finds one in minutes.
+const NONCE_DIGITS: usize = 32;
 
 /// A minion's request as the master reads it.
 #[derive(Debug, Clone)]
@@ -151,7 +155,7 @@ impl AuthRequest {
             Some(name) => algorithm(name).map_err(AuthRefusal::EncAlgo)?,
         };
         let nonce = match load.get("nonce").map(ValueExt::text) {
-            Some(Some(nonce)) if (1..=MAX_NONCE).contains(&nonce.len()) => nonce.to_owned(),
+            Some(Some(nonce)) if is_nonce(nonce) => nonce.to_owned(),
             // The first version of the protocol had no nonces.
             None if version < 2 => String::new(),
             _ => return Err(AuthRefusal::Malformed("it has no usable nonce")),
@@ -304,6 +308,10 @@ fn signed(inner: &Value, alg: SignAlg, signer: &dyn PrivateOps) -> Result<Vec<u8
         ("load", Value::Binary(load)),
         ("sig", Value::Binary(signature)),
     ])))
+}
+
+fn is_nonce(text: &str) -> bool {
+    text.len() == NONCE_DIGITS && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 fn algorithm<A: std::str::FromStr>(name: &Value) -> Result<A, String> {

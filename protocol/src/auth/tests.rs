@@ -274,7 +274,9 @@ fn malformed_requests_are_answered() {
     assert!(matches!(with("enc_algo", value::text("OAEP-MD5")), AuthRefusal::EncAlgo(_)));
     assert!(matches!(with("sig_algo", Value::Nil), AuthRefusal::SigAlgo(_)));
     assert!(matches!(with("nonce", Value::Nil), AuthRefusal::Malformed(_)));
-    assert!(matches!(with("nonce", value::text("x".repeat(1000))), AuthRefusal::Malformed(_)));
+    for nonce in ["", &"0".repeat(31), &"0".repeat(33), &"x".repeat(32), &"é".repeat(16), &"0".repeat(113)] {
+        assert!(matches!(with("nonce", value::text(nonce)), AuthRefusal::Malformed(_)), "{nonce}");
+    }
     assert!(matches!(with("pub", value::bytes([0xff])), AuthRefusal::Malformed(_)));
     for key in ["id", "nonce", "pub"] {
         let refusal = without(key);
@@ -286,6 +288,27 @@ fn malformed_requests_are_answered() {
         load.remove(key);
         assert!(AuthRequest::parse(&load, 3, 3).is_ok(), "{key} has a default");
     }
+}
+
+/// A hostile minion knows the publish key. What the master signs for a stranger must not be a publication under it, whatever the nonce.
+#[test]
+fn no_nonce_makes_a_publication_of_an_answer() {
+    let good = parse(&auth().attempt().unwrap()).to_load();
+    let answers = (0..=1_000).filter_map(|len| {
+        let mut load = good.clone();
+        load.insert("nonce", "0".repeat(len));
+        // Whoever has no valid id gets a signed answer too.
+        load.insert("id", "a/b");
+        match AuthRequest::parse(&load, 3, 3) {
+            Err(refusal @ AuthRefusal::InvalidId { .. }) => Some(refusal.reply(&*MASTER).unwrap()),
+            _ => None,
+        }
+    });
+    let answers: Vec<Vec<u8>> = answers.collect();
+    assert_eq!(answers.len(), 1, "nonces of one length are taken");
+    let answer = msgpack::decode(&answers[0], &Limits::UNAUTHENTICATED).unwrap();
+    let signed = answer.get_bytes("load").unwrap();
+    assert!(signed.len() < 16 + 16 + 32, "{} bytes have room for an IV, a block and a MAC", signed.len());
 }
 
 #[test]
