@@ -8,6 +8,7 @@
 //! minions is compared exactly, without patterns; otherwise a minion could find out pillar values with a few requests.
 
 use std::cell::OnceCell;
+use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -32,7 +33,8 @@ const NAME_BYTES_MAX: usize = 256;
 const ASKED_MAX: usize = 64;
 /// Bound on the packed size of an answer, which is one message.
 const ANSWER_BYTES_MAX: usize = 32 << 20;
-/// Bound on concurrent requests, because each may read the files of all minions.
+/// Bound on concurrent requests, because each may read the files of all minions. One minion gets one of them at a time, whatever it asks:
+/// otherwise it could keep all others waiting until they give up.
 const AT_A_TIME: usize = 4;
 
 /// Marks an entry with restricted readers.
@@ -55,6 +57,8 @@ options! {
 pub(crate) struct Mine {
     inner: Arc<Inner>,
     at_a_time: Arc<Semaphore>,
+    /// The turn of each minion that asks for something.
+    of_one: Mutex<HashMap<MinionId, Arc<Semaphore>>>,
 }
 
 struct Inner {
@@ -96,7 +100,7 @@ impl Mine {
         let rules = ArcSwap::from_pointee(MineRules::read(opts)?);
         let dir = cachedir.join("mine");
         let inner = Inner { cachedir: cachedir.to_owned(), dir, on: opts.on, rules, writing: Mutex::new(()) };
-        Ok(Self { inner: Arc::new(inner), at_a_time: Arc::new(Semaphore::new(AT_A_TIME)) })
+        Ok(Self { inner: Arc::new(inner), at_a_time: Arc::new(Semaphore::new(AT_A_TIME)), of_one: Mutex::default() })
     }
 
     /// Replaces the rules.
@@ -106,14 +110,16 @@ impl Mine {
 
     /// Changes the data of a minion. The error is the reason of a refusal.
     pub(crate) async fn change(&self, id: &MinionId, what: MineRequest, load: &Value) -> Result<(), String> {
-        let (id, load) = (id.clone(), load.clone());
-        self.blocking(move |inner| inner.change(&id, what, &load)).await.unwrap_or_else(|| Err("it failed".to_owned()))
+        let (by, id, load) = (id, id.clone(), load.clone());
+        self.blocking(Some(by), move |inner| inner.change(&id, what, &load))
+            .await
+            .unwrap_or_else(|| Err("it failed".to_owned()))
     }
 
     /// Answers `_mine_get` of a minion from the data of the `accepted` minions. The error is the reason of a refusal.
     pub(crate) async fn get(&self, id: &MinionId, load: &Value, accepted: Arc<Vec<MinionId>>) -> Result<Value, String> {
-        let (id, load) = (id.clone(), load.clone());
-        self.blocking(move |inner| inner.get(&id, &load, &accepted))
+        let (by, id, load) = (id, id.clone(), load.clone());
+        self.blocking(Some(by), move |inner| inner.get(&id, &load, &accepted))
             .await
             .unwrap_or_else(|| Err("it failed".to_owned()))
     }
@@ -121,22 +127,42 @@ impl Mine {
     /// Removes the data of minions without an accepted key, so that another minion with the same id does not inherit
     /// it.
     pub(crate) async fn forget(&self, is_accepted: impl Fn(&MinionId) -> bool + Send + 'static) {
-        let forgotten = self.blocking(move |inner| inner.forget(is_accepted)).await;
+        let forgotten = self.blocking(None, move |inner| inner.forget(is_accepted)).await;
         if let Some(Err(e)) = forgotten {
             tracing::warn!("the mine of minions that are gone cannot be removed: {e}");
         }
     }
 
-    async fn blocking<T: Send + 'static>(&self, work: impl FnOnce(&Inner) -> T + Send + 'static) -> Option<T> {
+    /// Does a minion's work, or the master's own.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        by: Option<&MinionId>,
+        work: impl FnOnce(&Inner) -> T + Send + 'static,
+    ) -> Option<T> {
+        // First its own turn: what waits for one takes no place of the others.
+        let own = match by {
+            Some(id) => Some(self.turn_of(id).acquire_owned().await.ok()?),
+            None => None,
+        };
         let permit = Arc::clone(&self.at_a_time).acquire_owned().await.ok()?;
         let inner = Arc::clone(&self.inner);
         tokio::task::spawn_blocking(move || {
             let done = work(&inner);
-            drop(permit);
+            drop((permit, own));
             done
         })
         .await
         .ok()
+    }
+
+    fn turn_of(&self, id: &MinionId) -> Arc<Semaphore> {
+        let mut of_one = self.of_one.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(turn) = of_one.get(id) {
+            return Arc::clone(turn);
+        }
+        // Nobody has or awaits the others. So there are no more than requests in work.
+        of_one.retain(|_, turn| Arc::strong_count(turn) > 1);
+        Arc::clone(of_one.entry(id.clone()).or_insert_with(|| Arc::new(Semaphore::new(1))))
     }
 }
 
@@ -338,6 +364,29 @@ mod tests {
         let groups = Nodegroups::new(&map([("pair", text("b other"))]));
         let mine = Mine::new(dir.path(), &MineOpts { on: true, may_get: may_get.cloned(), groups }).unwrap();
         Arc::into_inner(mine.inner).unwrap()
+    }
+
+    #[tokio::test]
+    async fn one_minion_does_not_keep_the_others_waiting() {
+        let dir = tempfile::tempdir().unwrap();
+        let groups = Nodegroups::new(&empty_map());
+        let mine = Mine::new(dir.path(), &MineOpts { on: true, may_get: None, groups }).unwrap();
+        let (a, b) = (id("a"), id("b"));
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let ended = Arc::new(Mutex::new(ended));
+        let long = (0..2 * AT_A_TIME).map(|_| {
+            let ended = Arc::clone(&ended);
+            mine.blocking(Some(&a), move |_| drop(ended.lock().unwrap().recv()))
+        });
+        let other = async {
+            let done = tokio::time::timeout(std::time::Duration::from_secs(20), mine.blocking(Some(&b), |_| ())).await;
+            drop(end);
+            done
+        };
+        let (long, other) = tokio::join!(futures_util::future::join_all(long), other);
+        assert_eq!((long.len(), other), (2 * AT_A_TIME, Ok(Some(()))));
+        drop(mine.turn_of(&id("c")));
+        assert_eq!(mine.of_one.lock().unwrap().len(), 1, "those that are done are forgotten");
     }
 
     fn put(mine: &Inner, who: &str, entries: Value) -> Result<(), String> {
