@@ -18,7 +18,7 @@
 //!   their modules; `queries`: what salt-api's console reads of all this
 //! * `reactor`: what events start; `cause`, `chains`: how an event is known as the effect of a reaction
 //! * `engines`: modules in the sandbox that see events and speak to hosts
-//! * `throttle`, `quotas`, `refusals`, `lanes`: bounds on what one peer can make the master store, announce and do at a
+//! * `throttle`, `quotas`, `refusals`, `lanes`, `of_one`: bounds on what one peer can make the master store, announce and do at a
 //!   time
 //! * `fileserver`: `file_roots` (§6.5); `pillar`: compiles the minions' pillars (§6.4); `mine`: data that minions share with each other; `peer`: jobs and runners that
 //!   minions start; `runners`: functions that run on the master (§7.3); `maintenance`: periodic tasks; `presence`:
@@ -57,6 +57,7 @@ mod mine;
 mod minion_data;
 mod minion_events;
 mod nodes;
+mod of_one;
 mod peer;
 mod pillar;
 mod ports;

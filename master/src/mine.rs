@@ -8,7 +8,6 @@
 //! minions is compared exactly, without patterns; otherwise a minion could find out pillar values with a few requests.
 
 use std::cell::OnceCell;
-use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,6 +22,7 @@ use brine_protocol::value::{Value, ValueExt, empty_map, map};
 use tokio::sync::Semaphore;
 
 use crate::files;
+use crate::of_one::OfOne;
 
 /// Bound on the packed data of one minion.
 const MINION_BYTES_MAX: usize = 4 << 20;
@@ -57,8 +57,7 @@ options! {
 pub(crate) struct Mine {
     inner: Arc<Inner>,
     at_a_time: Arc<Semaphore>,
-    /// The turn of each minion that asks for something.
-    of_one: Mutex<HashMap<MinionId, Arc<Semaphore>>>,
+    of_one: OfOne,
 }
 
 struct Inner {
@@ -100,7 +99,7 @@ impl Mine {
         let rules = ArcSwap::from_pointee(MineRules::read(opts)?);
         let dir = cachedir.join("mine");
         let inner = Inner { cachedir: cachedir.to_owned(), dir, on: opts.on, rules, writing: Mutex::new(()) };
-        Ok(Self { inner: Arc::new(inner), at_a_time: Arc::new(Semaphore::new(AT_A_TIME)), of_one: Mutex::default() })
+        Ok(Self { inner: Arc::new(inner), at_a_time: Arc::new(Semaphore::new(AT_A_TIME)), of_one: OfOne::new(1) })
     }
 
     /// Replaces the rules.
@@ -141,7 +140,7 @@ impl Mine {
     ) -> Option<T> {
         // First its own turn: what waits for one takes no place of the others.
         let own = match by {
-            Some(id) => Some(self.turn_of(id).acquire_owned().await.ok()?),
+            Some(id) => self.of_one.turn(id).await,
             None => None,
         };
         let permit = Arc::clone(&self.at_a_time).acquire_owned().await.ok()?;
@@ -153,16 +152,6 @@ impl Mine {
         })
         .await
         .ok()
-    }
-
-    fn turn_of(&self, id: &MinionId) -> Arc<Semaphore> {
-        let mut of_one = self.of_one.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(turn) = of_one.get(id) {
-            return Arc::clone(turn);
-        }
-        // Nobody has or awaits the others. So there are no more than requests in work.
-        of_one.retain(|_, turn| Arc::strong_count(turn) > 1);
-        Arc::clone(of_one.entry(id.clone()).or_insert_with(|| Arc::new(Semaphore::new(1))))
     }
 }
 
@@ -376,7 +365,7 @@ mod tests {
         let ended = Arc::new(Mutex::new(ended));
         let long = (0..2 * AT_A_TIME).map(|_| {
             let ended = Arc::clone(&ended);
-            mine.blocking(Some(&a), move |_| drop(ended.lock().unwrap().recv()))
+            mine.blocking(Some(&a), move |_| ended.lock().unwrap().recv().unwrap_or(()))
         });
         let other = async {
             let done = tokio::time::timeout(std::time::Duration::from_secs(20), mine.blocking(Some(&b), |_| ())).await;
@@ -385,8 +374,6 @@ mod tests {
         };
         let (long, other) = tokio::join!(futures_util::future::join_all(long), other);
         assert_eq!((long.len(), other), (2 * AT_A_TIME, Ok(Some(()))));
-        drop(mine.turn_of(&id("c")));
-        assert_eq!(mine.of_one.lock().unwrap().len(), 1, "those that are done are forgotten");
     }
 
     fn put(mine: &Inner, who: &str, entries: Value) -> Result<(), String> {

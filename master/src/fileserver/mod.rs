@@ -12,17 +12,22 @@ use brine_fileserver::FileTree;
 pub(crate) use brine_fileserver::{FileRequest, Root, Roots, ServedModule, WholeFile, roots};
 use brine_protocol::ids::MinionId;
 use brine_protocol::value::Value;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::of_one::OfOne;
 pub(crate) use opts::FileOpts;
 
 /// Bound on concurrent requests that read files. More would only make the disk seek.
 const AT_A_TIME: usize = 32;
+/// Bound on those of one minion: a Brine minion has no more under way. Lists of large trees take long, and would keep the files of all others
+/// waiting.
+const OF_ONE: usize = 12;
 
 /// The file server.
 pub(crate) struct FileServer {
     inner: ArcSwap<Inner>,
     at_a_time: Arc<Semaphore>,
+    of_one: OfOne,
 }
 
 struct Inner {
@@ -35,7 +40,11 @@ impl FileServer {
     pub(crate) fn new(opts: &FileOpts, cachedir: &Path) -> Result<Self, String> {
         let received = recv::PushedFiles::new(cachedir.join("minions"), opts);
         let inner = Inner { tree: FileTree::new(&opts.tree)?, received };
-        Ok(Self { inner: ArcSwap::from_pointee(inner), at_a_time: Arc::new(Semaphore::new(AT_A_TIME)) })
+        Ok(Self {
+            inner: ArcSwap::from_pointee(inner),
+            at_a_time: Arc::new(Semaphore::new(AT_A_TIME)),
+            of_one: OfOne::new(OF_ONE),
+        })
     }
 
     /// Forgets unused hashes, and old sums of pushed files.
@@ -50,8 +59,19 @@ impl FileServer {
         self.inner.store(other.inner.load_full());
     }
 
-    /// Answers a request. A missing file has Salt's empty answer.
+    /// Answers a request of a minion. A missing file has Salt's empty answer.
+    pub(crate) async fn answer_to(&self, id: &MinionId, what: FileRequest, load: Value) -> Value {
+        let own = self.of_one.turn(id).await;
+        self.answer_within(own, what, load).await
+    }
+
+    /// Answers a request of the master itself.
     pub(crate) async fn answer(&self, what: FileRequest, load: Value) -> Value {
+        self.answer_within(None, what, load).await
+    }
+
+    /// Answers a request that has a turn of its minion.
+    async fn answer_within(&self, own: Option<OwnedSemaphorePermit>, what: FileRequest, load: Value) -> Value {
         if what == FileRequest::Envs {
             return self.inner.load().tree.answer(what, &load);
         }
@@ -59,7 +79,7 @@ impl FileServer {
         let inner = self.inner.load_full();
         let work = move || {
             let answer = inner.tree.answer(what, &load);
-            drop(permit);
+            drop((permit, own));
             answer
         };
         // A panic in the task becomes nil, like a closed semaphore above.
@@ -97,11 +117,12 @@ impl FileServer {
     /// Stores a chunk of a file that a minion pushes (§6.6). The error is the reason of a refusal.
     pub(crate) async fn receive(&self, id: MinionId, load: Value) -> Result<(), String> {
         let failed = |_| "it failed".to_owned();
+        let own = self.of_one.turn(&id).await;
         let permit = Arc::clone(&self.at_a_time).acquire_owned().await.map_err(|_| "it failed".to_owned())?;
         let inner = self.inner.load_full();
         let work = move || {
             let stored = inner.received.store(&id, &load);
-            drop(permit);
+            drop((permit, own));
             stored
         };
         tokio::task::spawn_blocking(work).await.map_err(failed)?

@@ -28,6 +28,7 @@ use crate::audit::{Audit, AuditLine};
 use crate::dispatch::Dispatcher;
 use crate::fault::Fault;
 use crate::jobs::JobCache;
+use crate::of_one::OfOne;
 use crate::refusals::{Refusals, Who};
 use crate::runners::Runners;
 use crate::targets::Targets;
@@ -37,6 +38,9 @@ use started::Started;
 
 /// Concurrent publications of minions. Each needs a signature and a write to disk, which operators wait for too.
 const PUBLISHING_MAX: usize = 8;
+/// Concurrent publications and answers of one minion. Its target alone may take the files of all minions to resolve, and jobs of operators wait
+/// for those too.
+const OF_ONE: usize = 1;
 /// Concurrent answers with returns.
 const READING_MAX: usize = 4;
 /// Bound on the packed size of such an answer, which is one message.
@@ -91,6 +95,7 @@ pub(crate) struct Peer {
 /// The bounds on concurrent requests, and the jobs that minions started.
 pub(crate) struct Turns {
     started: Started,
+    of_one: OfOne,
     publishing: Semaphore,
     reading: Semaphore,
     running: Semaphore,
@@ -101,6 +106,7 @@ impl Default for Turns {
     fn default() -> Self {
         Self {
             started: Started::default(),
+            of_one: OfOne::new(OF_ONE),
             publishing: Semaphore::new(PUBLISHING_MAX),
             reading: Semaphore::new(READING_MAX),
             running: Semaphore::new(RUNNERS_MAX),
@@ -156,6 +162,7 @@ impl Drop for Turn<'_> {
 impl Peer {
     /// `minion_pub`: publishes a minion's job. Returns its jid and the expected minions, or an empty map.
     pub(crate) async fn publish(&self, id: &MinionId, load: &Value) -> Result<Value, Fault> {
+        let _own = self.turns.of_one.turn(id).await;
         let job = match self.judge(id, load).await? {
             Ok(job) => job,
             Err(why) => {
@@ -224,6 +231,7 @@ impl Peer {
             self.refuse(id, load, "it did not start a job of that jid");
             return Ok(empty_map());
         };
+        let _own = self.turns.of_one.turn(id).await;
         let _turn = self.turns.reading.acquire().await;
         // Each minion once.
         let mut answer = Vec::new();

@@ -257,7 +257,7 @@ async fn run(
         Command::MinionEvent => handlers.events.accept(id, load, bytes, turn).await,
         Command::MasterOpts => master_opts(&handlers.live.load(), load),
         Command::RegisterResources => Value::from(true),
-        Command::Files(what) => handlers.files.answer(what, request.load).await,
+        Command::Files(what) => handlers.files.answer_to(&request.id, what, request.load).await,
         Command::FileRecv => files_receive(&handlers.files, refusals, id, load).await,
         Command::RevokeAuth if !handlers.opts.may_revoke => load.clone(),
         Command::RevokeAuth => revoke(keys, &handlers.key_removal, id)?,
