@@ -178,6 +178,7 @@ impl Channel {
             autosign_grains: self.autosign_grains(),
             seals: true,
             require_sealed: opts.require_sealed,
+            verdicts_say_who: self.is_brines(),
             ..MinionAuth::new(&self.opts.id, self.pki.key())
         };
         let mut requester = self.new_requester();

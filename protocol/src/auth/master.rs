@@ -10,7 +10,7 @@ use crate::sealed::SealOffer;
 use crate::secret::Secret;
 use crate::value::{self, Value, ValueExt};
 
-use super::{AGAIN_SOON, MasterRun, OFFER, RUN, SEALS};
+use super::{ABOUT, AGAIN_SOON, MasterRun, OFFER, RUN, SEALS, about};
 
 /// The hex digits of a nonce, of every version of Salt.
 ///
@@ -238,7 +238,10 @@ impl AuthRequest {
         self.verdict(value::map([("ret", "full")]), signer)
     }
 
-    fn verdict(&self, said: Value, signer: &dyn PrivateOps) -> Result<Vec<u8>, KeyError> {
+    fn verdict(&self, mut said: Value, signer: &dyn PrivateOps) -> Result<Vec<u8>, KeyError> {
+        if self.seals {
+            said.insert(ABOUT, Value::Binary(about(&self.id, &self.pub_pem).to_vec()));
+        }
         verdict(said, &self.nonce, self.sig_algo, self.version, signer)
     }
 

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 
-use super::{AGAIN_SOON, AuthRequest, MasterRun, OFFER};
+use super::{ABOUT, AGAIN_SOON, AuthRequest, MasterRun, OFFER, about};
 use crate::crypticle::{AesKey, CryptError};
 use crate::envelope::{self, Envelope, into_bytes};
 use crate::ids::MinionId;
@@ -37,6 +37,8 @@ pub struct MinionAuth<'a> {
     pub seals: bool,
     /// `require_sealed`: trust no master that makes none.
     pub require_sealed: bool,
+    /// Whether the master is known to say whom a verdict is about, as Brine's do.
+    pub verdicts_say_who: bool,
 }
 
 impl<'a> MinionAuth<'a> {
@@ -59,6 +61,7 @@ impl<'a> MinionAuth<'a> {
             autosign_grains: None,
             seals: false,
             require_sealed: false,
+            verdicts_say_who: false,
         }
     }
 
@@ -147,6 +150,7 @@ impl AuthAttempt<'_> {
             return Err(AuthError::BadSignature);
         }
         self.check_nonce(&inner)?;
+        self.check_about(&inner)?;
         match inner.get("ret") {
             Some(Value::Boolean(true)) => {
                 Ok(AuthOutcome::Pending { again_soon: inner.get(AGAIN_SOON) == Some(&Value::Boolean(true)) })
@@ -159,6 +163,15 @@ impl AuthAttempt<'_> {
 
     fn check_nonce(&self, inner: &Value) -> Result<(), AuthError> {
         if inner.get_text("nonce") == Some(&self.nonce) { Ok(()) } else { Err(AuthError::WrongNonce) }
+    }
+
+    fn check_about(&self, inner: &Value) -> Result<(), AuthError> {
+        match inner.get_bytes(ABOUT) {
+            Some(said) if said == about(self.auth.id, self.auth.key.public().clean_pem()) => Ok(()),
+            // Python's masters do not say it.
+            None if !self.auth.verdicts_say_who => Ok(()),
+            _ => Err(AuthError::OtherVerdict),
+        }
     }
 
     /// The master's key in the reply, if this minion trusts it, and whether it differs from the cached one.
@@ -301,6 +314,9 @@ pub enum AuthError {
     /// The reply answers another request.
     #[error("the reply does not carry the nonce of this request")]
     WrongNonce,
+    /// The verdict is about another key or id. Somebody between both has asked with this minion's nonce.
+    #[error("the master's verdict is not about this minion: somebody between both changed the request")]
+    OtherVerdict,
     /// The master's key differs from the cached one.
     #[error(
         "the master's key is not the one this minion trusts (got {got}, trusted {trusted}). If the master was re-keyed on purpose, remove minion_master.pub from pki_dir"

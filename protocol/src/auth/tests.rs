@@ -114,6 +114,26 @@ fn verdicts_are_signed() {
     }
 }
 
+/// Somebody between both sends the minion's nonce with another key or id, and the master signs that it refuses those.
+#[test]
+fn a_verdict_about_somebody_else_is_none() {
+    for verdicts_say_who in [false, true] {
+        let attempt = MinionAuth { seals: true, verdicts_say_who, ..known() }.attempt().unwrap();
+        let request = parse(&attempt);
+        assert!(matches!(attempt.verify_reply(&request.rejected(&*MASTER).unwrap()), Ok(AuthOutcome::Rejected)));
+        let other_key = AuthRequest { pub_pem: OTHER.public().clean_pem().to_owned(), ..request.clone() };
+        let other_id = AuthRequest { id: MinionId::new("m2").unwrap(), ..request.clone() };
+        for other in [other_key, other_id] {
+            let error = attempt.verify_reply(&other.rejected(&*MASTER).unwrap()).unwrap_err();
+            assert!(matches!(error, AuthError::OtherVerdict) && !error.is_permanent(), "{error}");
+        }
+        // As Python's masters do, and Brine's if the request does not say that its sender may know the field.
+        let unsaid = AuthRequest { seals: false, ..request };
+        let outcome = attempt.verify_reply(&unsaid.rejected(&*MASTER).unwrap());
+        assert_eq!(matches!(outcome, Ok(AuthOutcome::Rejected)), !verdicts_say_who, "{outcome:?}");
+    }
+}
+
 /// Python's masters do not say it, and their minions are not told.
 #[test]
 fn a_master_says_that_it_may_be_asked_again_soon_to_who_may_know_it() {
