@@ -83,9 +83,14 @@ pub(super) struct RecentJobs {
 }
 
 impl RecentJobs {
-    pub(super) fn remember(&self, sent: Sent) {
+    pub(super) fn remember(&self, mut sent: Sent) {
         let mut last = self.lock();
-        last.retain(|known| known.jid != sent.jid);
+        if let Some(at) = last.iter().position(|known| known.jid == sent.jid)
+            && let Some(known) = last.remove(at)
+        {
+            // Whoever gives his job the jid of another's does not decide where the returns of that one go.
+            sent.returners = known.returners;
+        }
         last.push_front(sent);
         let mut ids = 0;
         let fits = |sent: &&Sent| {
@@ -120,6 +125,17 @@ mod tests {
 
     fn jid(n: u32) -> Jid {
         Jid::try_from(format!("2026112013474{n:07}").as_str()).unwrap()
+    }
+
+    #[test]
+    fn the_first_job_of_a_jid_says_the_returners() {
+        let recent = RecentJobs::default();
+        let named = |name: &str| Arc::new(JobReturners { known: Vec::new(), refused: vec![name.to_owned()] });
+        for name in ["first", "second"] {
+            let recipients = Recipients::new("glob", ids(0..1).into_iter());
+            recent.remember(Sent { jid: jid(1), recipients, returners: named(name) });
+        }
+        assert_eq!(recent.returners(&jid(1)), Some(named("first")));
     }
 
     #[test]
