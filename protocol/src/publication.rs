@@ -14,6 +14,10 @@ use crate::value::{self, Value, ValueExt};
 /// The topic of publications to all minions (§5.4).
 pub const BROADCAST: &str = "broadcast";
 
+/// What the signed part of a refusal (§3.3) begins with: `{"ret": …, "nonce": …}`. Python's masters sign it over any nonce that a stranger sends, by
+/// the same key: who has the publish key could make it a publication. An IV begins so once in 2⁴⁰.
+const REFUSAL: &[u8] = b"\x82\xa3ret";
+
 /// The topic of publications for one minion (§5.4): the hex SHA-1 of its id.
 pub fn topic(id: &MinionId) -> String {
     id.topic()
@@ -139,6 +143,9 @@ impl Shared {
     /// Checks the signature, then the MAC. Returns the load without its serial, and the serial.
     pub(crate) fn open(&self, master: &PublicKey, crypticle: &Crypticle) -> Result<(Value, u64), PublicationError> {
         let (alg, signature) = self.signature.as_ref().ok_or(PublicationError::BadSignature)?;
+        if self.blob.starts_with(REFUSAL) {
+            return Err(PublicationError::BadSignature);
+        }
         if !master.verify(*alg, &self.blob, signature) {
             return Err(PublicationError::BadSignature);
         }
@@ -283,6 +290,24 @@ mod tests {
             let sealed = envelope(blob, SignAlg::Pkcs1v15Sha1, signature);
             assert!(matches!(receiver().open(&sealed), Err(PublicationError::Content(_))), "{load}");
         }
+    }
+
+    /// A hostile minion knows the publish key, and asks the master to authenticate it with the rest of such a blob as its nonce.
+    #[test]
+    fn an_answer_that_the_master_signed_for_a_stranger_is_no_publication() {
+        let crypticle = Crypticle::new(&KEY);
+        let mut forged = load();
+        forged.insert("serial", 9);
+        let made = |iv: [u8; 16]| {
+            let blob = crypticle.seal_with(iv, 64, |out| {
+                out.extend_from_slice(b"pickle::");
+                out.extend_from_slice(&msgpack::encode_network(&forged));
+            });
+            let signature = MASTER.sign(SignAlg::Pkcs1v15Sha1, &blob).unwrap();
+            receiver().open(&envelope(blob, SignAlg::Pkcs1v15Sha1, signature))
+        };
+        assert_eq!(made(*b"\x82\xa3ret\xc2\xa5nonce\xda\0\x71x"), Err(PublicationError::BadSignature));
+        assert_eq!(made(*b"an ordinary one."), Ok(load()));
     }
 
     #[test]
