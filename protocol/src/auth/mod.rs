@@ -31,7 +31,7 @@ fn about(id: &MinionId, pub_pem: &str) -> [u8; 32] {
     let mut hash = Sha256::new();
     hash.update(b"brine verdict 1\0");
     hash.update(id.as_str());
-    hash.update([0]);
+    hash.update([0_u8]);
     hash.update(pub_pem);
     hash.finalize().into()
 }
