@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use brine_client::runner::RunnerReturn;
 use brine_protocol::value::{self, Value, ValueExt};
 
 use crate::batch;
@@ -77,8 +76,9 @@ async fn runner(
         let event = events.next().await.ok_or(LinkError::Late)?;
         if event.tag == tag {
             return Ok(match full_return {
-                true => value::map([("tag", Value::from(event.tag.as_str())), ("data", event.data.clone())]),
-                false => RunnerReturn::from_event(&event.data).ret,
+                true => value::map([("data", event.data.clone()), ("tag", Value::from(event.tag.as_str()))]),
+                // Whole, also of a runner that chooses its outputter: `{"outputter": …, "data": …}`, as in Salt.
+                false => event.data.get("return").cloned().unwrap_or(Value::Nil),
             });
         }
     }

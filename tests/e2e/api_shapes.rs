@@ -58,6 +58,9 @@ fn long_answers_have_salts_form() {
                    "User": "admin", "StartTime": null})
         );
     }
+    // A runner that chooses its outputter, as jobs.lookup_jid of a run of states: the choice is a part of the answer.
+    let none = json!({"client": "runner", "fun": "jobs.list_jobs", "search_function": "zz.*", "outputter": "nested"});
+    assert_eq!(call(none), json!({"outputter": "nested", "data": {}}));
     // runner_cache_grains, get_minions, get_minions_m1
     for minions in [
         call(json!({"client": "runner", "fun": "cache.grains", "tgt": "*"})),
