@@ -117,6 +117,7 @@ async fn call(flags: &Flags, printer: &mut Printer, base: &Base) -> Result<i32, 
     }
     let called = base.jobs.call(job, report, !flags.for_others).await;
     let usage = called.usage();
+    let own_out = called.own_outputter();
     let out = called.outputter().unwrap_or_else(|| Outputter::of_function(fun));
     let JobOutcome { value, retcode, .. } = called.outcome;
 
@@ -142,6 +143,9 @@ async fn call(flags: &Flags, printer: &mut Printer, base: &Base) -> Result<i32, 
             ("fun_args", words(&flags.arguments)),
             ("success", Value::from(true)),
         ]);
+        if let Some(out) = own_out {
+            ret.insert("out", out);
+        }
         if let Some(metadata) = &metadata {
             ret.insert("metadata", metadata.clone());
         }
@@ -161,6 +165,9 @@ async fn call(flags: &Flags, printer: &mut Printer, base: &Base) -> Result<i32, 
             ("retcode", Value::from(retcode)),
             ("usage", usage),
         ]);
+        if let Some(out) = own_out {
+            shown.insert("out", out);
+        }
         if let Some(metadata) = metadata {
             shown.insert("metadata", metadata);
         }

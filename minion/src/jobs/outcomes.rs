@@ -34,10 +34,12 @@ impl Called {
 
     /// The outputter that the return asks for. None: whoever shows it decides.
     pub fn outputter(&self) -> Option<&'static str> {
-        // As in Salt: a function that returned has its own outputter or none, whatever its retcode.
-        let failed = || (!self.ran).then_some("nested");
-        let own = if self.ran || self.cut_off { outputter(&self.fun) } else { None };
-        own.or_else(failed)
+        self.own_outputter().or_else(|| (!self.ran).then_some("nested"))
+    }
+
+    /// The function's own outputter. As in Salt: a function that returned has its own or none, whatever its retcode.
+    pub fn own_outputter(&self) -> Option<&'static str> {
+        if self.ran || self.cut_off { outputter(&self.fun) } else { None }
     }
 
     /// In a job with `test=True`: what the function would have done. Brine's own field of a return, like `usage`.
@@ -227,5 +229,8 @@ mod tests {
         assert_eq!(out("state.apply", JobOutcome { retcode: 2, ..states() }), Some(Value::from("highstate")));
         assert_eq!(out("state.apply", failed("no")), Some(Value::from("nested")));
         assert_eq!(out("state.show_sls", states()), None);
+        // The return of salt-call has a function's own outputter only.
+        assert_eq!(Called::new("state.apply", states()).own_outputter(), Some("highstate"));
+        assert_eq!(Called::new("state.apply", failed("no")).own_outputter(), None);
     }
 }

@@ -84,6 +84,10 @@ pub(super) fn for_call(id: &MinionId, job: &JobLoad, typed: Value, called: &Call
         ("retcode", Value::from(called.outcome.retcode)),
         ("usage", called.usage()),
     ]);
+    // So that jobs.lookup_jid shows a run of states as one.
+    if let Some(out) = called.own_outputter() {
+        load.insert("out", out);
+    }
     if let Some(plan) = called.plan() {
         load.insert("plan", plan);
     }
