@@ -27,12 +27,26 @@ impl KeyRemoval {
         Self { sessions, reports, bus, rotates, rotate: Notify::new() }
     }
 
-    /// Handles the removal of the accepted key of `id`.
+    /// Handles the removal of the key of `id`.
     pub(crate) fn removed(&self, id: &MinionId) {
-        self.sessions.forget(id);
-        self.reports.forget(id);
+        self.forget(id);
         let data = map([("result", Value::from(true)), ("act", Value::from("delete")), ("id", Value::from(id))]);
         self.bus.fire("salt/key", data);
+        self.ask_for_rotation();
+    }
+
+    /// Handles that the key of `id` is accepted no longer but still there. Whoever moved it fires the event of that.
+    pub(crate) fn revoked(&self, id: &MinionId) {
+        self.forget(id);
+        self.ask_for_rotation();
+    }
+
+    fn forget(&self, id: &MinionId) {
+        self.sessions.forget(id);
+        self.reports.forget(id);
+    }
+
+    fn ask_for_rotation(&self) {
         if self.rotates {
             self.rotate.notify_one();
         }

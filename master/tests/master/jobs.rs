@@ -365,8 +365,15 @@ async fn runners_and_the_key_wheel() {
     new.authenticate(&master).await;
     assert_eq!(ids(wheel("key.list_all", vec![]).await.get("return").unwrap(), "minions_pre"), ["new"]);
     assert_eq!(ids(wheel("key.accept", vec!["n*".into()]).await.get("return").unwrap(), "minions"), ["new"]);
+    wheel("key.reject", vec!["new".into(), Value::from(true)]).await;
+    // Each change is one event, with the key as in Salt's: a rejected key was not deleted.
+    for act in ["accepted", "rejected"] {
+        let told = events.wait("salt/key").await.data;
+        assert_eq!((told.get_text("act"), told.get_text("id")), (Some(act), Some("new")));
+        assert!(told.get_text("pub").is_some_and(|pem| pem.starts_with("-----BEGIN PUBLIC KEY-----")), "{told}");
+    }
     wheel("key.delete", vec!["new".into()]).await;
-    assert!(!master.key_in("minions", "new"));
+    assert!(!master.key_in("minions_rejected", "new"));
     let unknown = wheel("config.apply", vec![]).await;
     assert_eq!(unknown.get_bool("success"), Some(false));
 }

@@ -151,12 +151,16 @@ fn change(run: &Run, to: KeyState, meant: &Meant) -> Outcome {
                 KeyState::Denied => run.is("include_denied"),
             };
         for id in ids.into_iter().filter(|_| wanted) {
+            let key = run.parts.keys.find(from, &id).ok().flatten();
             if run.parts.keys.move_to(from, to, &id).map_err(text)? {
                 if from == KeyState::Accepted {
-                    run.parts.key_removal.removed(&id);
+                    run.parts.key_removal.revoked(&id);
                 }
-                let data =
+                let mut data =
                     map([("result", Value::from(true)), ("act", Value::from(to.act())), ("id", Value::from(&id))]);
+                if let Some(key) = key {
+                    data.insert("pub", key.pem.as_str());
+                }
                 run.parts.bus.fire("salt/key", data);
             }
         }
