@@ -11,6 +11,9 @@ pub struct Paths {
     pub hook: String,
 }
 
+/// Where browsers look for a site's icon.
+pub const ICON: &str = "/favicon.ico";
+
 /// The application.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppOpts {
@@ -22,4 +25,6 @@ pub struct AppOpts {
     pub folder: Option<PathBuf>,
     /// The path of the folder.
     pub folder_path: String,
+    /// The icon at [`ICON`].
+    pub icon: Option<PathBuf>,
 }

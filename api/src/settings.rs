@@ -125,6 +125,7 @@ impl ApiOpts {
             folder: path(settings::API_STATIC)?,
             folder_path: own_path(&config.get(settings::API_STATIC_PATH)?)
                 .ok_or(SettingsError::Path("static_path", "static"))?,
+            icon: path(settings::API_FAVICON)?,
         };
         let paths = Paths {
             prefix: match config.get(settings::API_ROOT_PREFIX)?.trim_matches('/') {
@@ -194,7 +195,7 @@ fn remote(config: &Config) -> Result<Option<RemoteOpts>, SettingsError> {
 }
 
 /// The first parts of salt-api's own paths.
-const OWN_PATHS: [&str; 15] = [
+const OWN_PATHS: [&str; 16] = [
     "login",
     "logout",
     "token",
@@ -209,6 +210,7 @@ const OWN_PATHS: [&str; 15] = [
     "v1",
     "openapi.json",
     "console",
+    "favicon.ico",
     "index",
 ];
 

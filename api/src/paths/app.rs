@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::{Path, Request, State};
 use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY};
-use axum::http::{HeaderMap, HeaderValue, Method};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::{Next, map_response};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, get_service};
@@ -13,7 +13,7 @@ use tower::ServiceExt as _;
 use tower_http::services::{ServeDir, ServeFile};
 
 use crate::console;
-use crate::pages::AppOpts;
+use crate::pages::{AppOpts, ICON};
 use crate::problem::Problem;
 use crate::state::{Api, Shared};
 
@@ -27,6 +27,9 @@ pub fn routes(opts: &AppOpts) -> Router<Arc<Api>> {
     }
     if let Some(folder) = &opts.folder {
         router = router.nest_service(&opts.folder_path, ServeDir::new(folder).append_index_html_on_directories(false));
+    }
+    if let Some(icon) = &opts.icon {
+        router = router.route(ICON, get_service(ServeFile::new(icon)));
     }
     router = router.layer(map_response(as_a_page));
     if opts.page.is_none() {
@@ -49,7 +52,8 @@ async fn console_file(headers: HeaderMap, Path((version, name)): Path<(String, S
 /// Where the application or the console is, as far as there is one.
 pub fn paths(opts: &AppOpts) -> Vec<&str> {
     let page = (opts.page.is_some() || console::is_there()).then_some(opts.path.as_str());
-    page.into_iter().chain(opts.folder.as_ref().map(|_| opts.folder_path.as_str())).collect()
+    let folder = opts.folder.as_ref().map(|_| opts.folder_path.as_str());
+    page.into_iter().chain(folder).chain(opts.icon.as_ref().map(|_| ICON)).collect()
 }
 
 /// The paths whose answer is a stream. Whoever opens one of them in a browser wants that.
@@ -83,6 +87,10 @@ pub async fn to_browsers(State(api): Shared, request: Request, next: Next) -> Re
 /// Sets the headers of a file: browsers ask each time whether it is still the same, and what it may load is said by the
 /// application itself.
 async fn as_a_page(mut response: Response) -> Response {
+    // A file that is not there has a page that says so, as each other path.
+    if response.status() == StatusCode::NOT_FOUND {
+        return Problem::not_found().into_response();
+    }
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static("frame-ancestors 'none'"));

@@ -197,6 +197,7 @@ impl Running {
             path: "/app".to_owned(),
             folder: Some(Path::new(own).join("tests/http")),
             folder_path: "/static".to_owned(),
+            icon: Some(Path::new(own).join("tests/http/main.rs")),
         };
         let paths = Paths { prefix: prefix.to_owned(), hook: "/hook".to_owned() };
         let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();

@@ -38,7 +38,13 @@ async fn every_answer_has_its_headers() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_application_can_load_its_scripts() {
     let api = Running::start("").await;
-    for (path, accept) in [("/app", "*/*"), ("/app/x", "*/*"), ("/static/main.rs", "*/*"), ("/", "text/html")] {
+    for (path, accept) in [
+        ("/app", "*/*"),
+        ("/app/x", "*/*"),
+        ("/static/main.rs", "*/*"),
+        ("/favicon.ico", "image/*"),
+        ("/", "text/html"),
+    ] {
         let reply = api.send("GET", path, &[("Accept", accept)], "").await;
         assert_eq!(
             (reply.status, reply.header("content-security-policy")),
@@ -52,9 +58,11 @@ async fn an_application_can_load_its_scripts() {
         "/static/%2e%2e/%2e%2e/Cargo.toml",
         "/static/..%2f..%2fCargo.toml",
         "/static//etc/passwd",
+        "/static/nothing",
     ] {
         let reply = api.send("GET", path, &[], "").await;
         assert!(reply.status == 404 && !reply.body.contains("[package]"), "{path}: {reply:?}");
+        assert!(reply.body.contains("404 Not Found"), "{path}: {reply:?}");
     }
 }
 

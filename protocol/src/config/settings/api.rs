@@ -46,6 +46,8 @@ settings! { AREA = "salt-api";
     API_STATIC: String = text("rest_cherrypy:static", master(NONE));
     /// Path of that folder.
     API_STATIC_PATH: String = text("rest_cherrypy:static_path", master("/static"));
+    /// Icon that browsers ask for at `/favicon.ico`.
+    API_FAVICON: String = text("rest_cherrypy:favicon", master(NONE));
     /// Answer `/stats` without a log-in.
     API_STATS_DISABLE_AUTH: bool = truth("rest_cherrypy:stats_disable_auth", master("false")).live();
     /// Clients that salt-api offers: `local`, `local_async`, `local_batch`, `local_subset`, `runner`, `runner_async`, `wheel`, `wheel_async`.
