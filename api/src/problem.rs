@@ -63,6 +63,13 @@ impl Problem {
         Self { retry_after: Some(wait), ..problem }
     }
 
+    /// The same of a caller with a password, who knows nothing of the token that this request made for it.
+    #[must_use]
+    pub fn of_a_password(self) -> Self {
+        let message = self.message.replacen("failure of type \"token\"", "failure of type \"eauth\"", 1);
+        Self { message, ..self }
+    }
+
     /// The status.
     pub const fn status(&self) -> StatusCode {
         self.status

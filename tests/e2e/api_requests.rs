@@ -127,6 +127,9 @@ fn refusals_have_salts_words() {
         let text = "Authentication failure of type \"token\" occurred for user joe.";
         assert_eq!(denied(json!({"client": client, "fun": "key.list_all"})), text, "{client}");
     }
+    let by_password = with(&log_in(PASSWORD), &json!({"username": "joe", "client": "runner", "fun": "test.arg"}));
+    let text = "Authentication failure of type \"eauth\" occurred for user joe.";
+    assert_eq!(why(&api.post("/run", &[], &by_password)), (401, text));
     let wrong = (401, "Could not authenticate using provided credentials");
     for bad in [log_in(WRONG), json!({}), json!({"username": "admin"})] {
         assert_eq!(why(&api.post("/login", &[], &bad)), wrong, "{bad}");

@@ -74,11 +74,13 @@ pub async fn run_chunks(
     let mut log_ins = Vec::new();
     let mut calls = Vec::with_capacity(chunks.len());
     for Chunk { call, credentials } in chunks {
-        calls.push((prove(api, credentials, from, share, &mut log_ins).await?, call));
+        let has_token = credentials.token.is_some();
+        calls.push((prove(api, credentials, from, share, &mut log_ins).await?, has_token, call));
     }
     let mut returns = Vec::with_capacity(calls.len());
-    for (caller, call) in calls {
-        returns.extend(call::run(&*api.link, &caller, call, live.rest_timeout).await?);
+    for (caller, has_token, call) in calls {
+        let done = call::run(&*api.link, &caller, call, live.rest_timeout).await;
+        returns.extend(done.map_err(|problem| if has_token { problem } else { problem.of_a_password() })?);
     }
     Ok(returns)
 }
