@@ -6,7 +6,7 @@
 //! - `journal.rs`    the file of a run's results
 //! - `call.rs`       what of a chunk are a state's arguments
 //! - `outcome.rs`    the result of a state, whatever it returned
-//! - `outputter.rs`  how a run is shown
+//! - `outputter.rs`  how a run is shown, and what else asks for an outputter
 //! - `room.rs`       what the states of a job that run beside each other may hold
 //! - `remembered.rs` what outlives a job: pauses, requested runs
 
