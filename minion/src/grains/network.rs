@@ -1,12 +1,10 @@
 //! Grains of the network: the host's names, its interfaces and their addresses.
 
 use super::map::Grains;
+use crate::broker::kernel::interfaces;
 use crate::host_names::host_names;
 use brine_protocol::value::Value;
 use std::net::IpAddr;
-
-/// A host with more interfaces than this (container hosts have hundreds) reports the first ones by name.
-const MAX_INTERFACES: usize = 1024;
 
 pub(super) fn collect(grains: &mut Grains) {
     let names = host_names();
@@ -19,29 +17,29 @@ pub(super) fn collect(grains: &mut Grains) {
 }
 
 fn collect_interfaces(grains: &mut Grains) {
-    let Ok(networks) = sysinfo::Networks::new_with_refreshed_list() else { return };
-    let mut found: Vec<(String, &sysinfo::NetworkData)> =
-        networks.iter().map(|(name, data)| (name.to_string_lossy().into_owned(), data)).collect();
-    found.sort_by(|a, b| a.0.cmp(&b.0));
-    found.truncate(MAX_INTERFACES);
-
+    let Ok(interfaces) = interfaces::all() else { return };
     let (mut ipv4, mut ipv6) = (Vec::new(), Vec::new());
     let (mut hw, mut by4, mut by6, mut by) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    for (name, data) in found {
-        let mut four: Vec<IpAddr> = Vec::new();
-        let mut six: Vec<IpAddr> = Vec::new();
-        for network in data.ip_networks() {
-            if network.addr.is_ipv4() { four.push(network.addr) } else { six.push(network.addr) }
+    for interface in interfaces {
+        // As in Salt: in the kernel's order, for templates take the first one; secondary ones come last.
+        let of_kind = |secondary: bool| {
+            let inet = interface.inet.iter().filter(move |inet| inet.secondary == secondary);
+            inet.map(|inet| IpAddr::from(inet.address)).collect::<Vec<_>>()
+        };
+        let (first, secondary) = (of_kind(false), of_kind(true));
+        let six: Vec<IpAddr> = interface.inet6.iter().map(|inet6| inet6.address.into()).collect();
+        let list = |parts: &[&[IpAddr]]| {
+            let addresses = parts.iter().copied().flatten();
+            Value::Array(addresses.map(|address| Value::from(address.to_string())).collect())
+        };
+        let key = Value::from(interface.name.as_str());
+        if let Some(address) = &interface.hwaddr {
+            hw.push((key.clone(), Value::from(address.as_str())));
         }
-        four.sort();
-        six.sort();
-        let list = |addresses: &[IpAddr]| addresses.iter().map(|a| Value::from(a.to_string())).collect::<Vec<_>>();
-        let key = Value::from(name.as_str());
-        hw.push((key.clone(), Value::from(data.mac_address().to_string())));
-        by.push((key.clone(), Value::Array([list(&four), list(&six)].concat())));
-        by4.push((key.clone(), Value::Array(list(&four))));
-        by6.push((key, Value::Array(list(&six))));
-        ipv4.extend(four);
+        by.push((key.clone(), list(&[&first, &six, &secondary])));
+        by4.push((key.clone(), list(&[&first, &secondary])));
+        by6.push((key, list(&[&six])));
+        ipv4.extend([first, secondary].concat());
         ipv6.extend(six);
     }
     let all = |mut addresses: Vec<IpAddr>| {
@@ -67,5 +65,16 @@ mod tests {
         let mut grains = Grains::default();
         collect(&mut grains);
         assert!(grains.into_value().get_list("ipv4").unwrap().contains(&Value::from("127.0.0.1")));
+    }
+
+    #[test]
+    fn interfaces_are_in_the_kernels_order() {
+        let mut grains = Grains::default();
+        collect(&mut grains);
+        let grains = grains.into_value();
+        let Some(Value::Map(found)) = grains.get("ip4_interfaces") else { panic!("{grains:?}") };
+        let found: Vec<&str> = found.iter().filter_map(|(name, _)| name.as_str()).collect();
+        let told = interfaces::all().unwrap();
+        assert_eq!(found, told.iter().map(|interface| &interface.name[..]).collect::<Vec<_>>());
     }
 }

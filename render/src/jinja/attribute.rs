@@ -175,13 +175,18 @@ pub(super) fn get_item(interp: &mut Interp, value: &Value, key: &Value) -> Res<V
     Ok(undefined(value, key))
 }
 
-/// `value[key]`, then the attribute, for names with dots (`map(attribute="a.b.0")`).
-pub(super) fn get_path(interp: &mut Interp, value: &Value, path: &Value) -> Res<Value> {
-    let Some(text) = path.as_str() else { return get_item(interp, value, path) };
+/// `value[key]`, then the attribute, for names with dots (`map(attribute="a.b.0")`). The default takes the place of what is
+/// undefined, after each name.
+pub(super) fn get_path(interp: &mut Interp, value: &Value, path: &Value, default: Option<&Value>) -> Res<Value> {
+    let or_default = |found: Value| match default {
+        Some(default) if cast::<Undefined>(&found).is_some() => default.clone(),
+        _ => found,
+    };
+    let Some(text) = path.as_str() else { return get_item(interp, value, path).map(or_default) };
     let mut value = value.clone();
     for part in text.split('.') {
         let key = part.parse().map_or_else(|_| Value::str(part), Value::Int);
-        value = get_item(interp, &value, &key)?;
+        value = or_default(get_item(interp, &value, &key)?);
     }
     Ok(value)
 }

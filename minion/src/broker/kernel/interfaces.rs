@@ -29,41 +29,46 @@ const IFA_F_SECONDARY: u8 = 1;
 
 /// An interface, as the table has it in JSON.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
-struct Interface {
-    name: String,
+pub(crate) struct Interface {
+    pub(crate) name: String,
     up: bool,
     /// The interface that this one is on; `if5` for the fifth of another network namespace.
     #[serde(skip_serializing_if = "Option::is_none")]
     parent: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    hwaddr: Option<String>,
-    inet: Vec<Inet>,
-    inet6: Vec<Inet6>,
+    pub(crate) hwaddr: Option<String>,
+    pub(crate) inet: Vec<Inet>,
+    pub(crate) inet6: Vec<Inet6>,
 }
 
 #[derive(Debug, PartialEq, Eq, Serialize)]
-struct Inet {
-    address: Ipv4Addr,
+pub(crate) struct Inet {
+    pub(crate) address: Ipv4Addr,
     prefixlen: u8,
     broadcast: Option<Ipv4Addr>,
     label: String,
     scope: String,
-    secondary: bool,
+    pub(crate) secondary: bool,
 }
 
 #[derive(Debug, PartialEq, Eq, Serialize)]
-struct Inet6 {
-    address: Ipv6Addr,
+pub(crate) struct Inet6 {
+    pub(crate) address: Ipv6Addr,
     prefixlen: u8,
     scope: String,
 }
 
 /// The table: a list in JSON.
 pub(super) fn table() -> Result<Vec<u8>> {
+    Ok(serde_json::to_vec(&all()?)?)
+}
+
+/// The interfaces, and the addresses of each, in the kernel's order.
+pub(crate) fn all() -> Result<Vec<Interface>> {
     let mut found = Found::default();
     ask(RTM_GETLINK, |kind, body| found.link(kind, body))?;
     ask(RTM_GETADDR, |kind, body| found.address(kind, body))?;
-    Ok(serde_json::to_vec(&found.interfaces())?)
+    Ok(found.interfaces())
 }
 
 /// A text that a NUL byte ends.

@@ -4,7 +4,7 @@
 //! - [`processes`] what runs · [`names`] the names alone
 
 mod figures;
-mod interfaces;
+pub(crate) mod interfaces;
 mod names;
 mod processes;
 

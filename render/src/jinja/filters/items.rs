@@ -46,7 +46,7 @@ fn folded(value: Value, sensitive: bool) -> Value {
 fn part(interp: &mut Interp, item: &Value, path: Option<&Value>) -> Res<Value> {
     match path {
         None | Some(Value::None) => Ok(item.clone()),
-        Some(path) => attribute::get_path(interp, item, path),
+        Some(path) => attribute::get_path(interp, item, path, None),
     }
 }
 
@@ -195,20 +195,28 @@ pub(super) fn apply(interp: &mut Interp, name: &str, value: &Value, mut passed: 
         }
         "groupby" => {
             let path = passed.need(0, "attribute", "do_groupby")?;
-            let mut keys = Vec::new();
+            let default = passed.get(1, "default").filter(|default| !matches!(default, Value::None));
+            let sensitive = flag(&passed, 2, "case_sensitive");
+            let (mut shown, mut keys) = (Vec::new(), Vec::new());
             for item in &items {
-                keys.push(folded(part(interp, item, Some(&path))?, flag(&passed, 2, "case_sensitive")));
+                let key = attribute::get_path(interp, item, &path, default.as_ref())?;
+                keys.push(folded(key.clone(), sensitive));
+                shown.push(key);
             }
             let places: Vec<Value> = (0..items.len()).map(|n| Value::from(n as u64)).collect();
-            let mut groups: Vec<(Value, Vec<Value>)> = Vec::new();
+            let mut groups: Vec<(usize, Vec<Value>)> = Vec::new();
             for at in sort_by(interp, &places, &keys, false)? {
                 let at = ops::integer(&at).unwrap_or_default() as usize;
                 match groups.last_mut() {
-                    Some((key, group)) if keys[at].equals(key) == Some(true) => group.push(items[at].clone()),
-                    _ => groups.push((keys[at].clone(), vec![items[at].clone()])),
+                    Some((first, group)) if keys[at].equals(&keys[*first]) == Some(true) => group.push(items[at].clone()),
+                    _ => groups.push((at, vec![items[at].clone()])),
                 }
             }
-            Value::list(groups.into_iter().map(|(grouper, list)| object(Group { grouper, list: Value::list(list) })))
+            // A group has the name of its first value, as it is written.
+            Value::list(groups.into_iter().map(|(first, list)| {
+                let grouper = shown[first].clone();
+                object(Group { grouper, list: Value::list(list) })
+            }))
         }
         "zip" => {
             let mut columns = vec![items];
@@ -280,7 +288,7 @@ fn select(interp: &mut Interp, name: &str, value: &Value, mut passed: Passed) ->
 fn map(interp: &mut Interp, value: &Value, mut passed: Passed) -> Res<Value> {
     let mut made = Vec::new();
     let path = passed.named("attribute").cloned().filter(|_| passed.positional.is_empty());
-    let default = passed.named("default").cloned();
+    let default = passed.named("default").filter(|default| !matches!(default, Value::None)).cloned();
     let filter = if passed.positional.is_empty() { None } else { Some(passed.positional.remove(0)) };
     if path.is_none() && filter.is_none() {
         return Err(JinjaError::template("map requires a filter argument"));
@@ -288,11 +296,7 @@ fn map(interp: &mut Interp, value: &Value, mut passed: Passed) -> Res<Value> {
     for item in ops::iterate(interp, value)? {
         made.push(match (&path, &filter) {
             (Some(path), _) => {
-                let found = part(interp, &item, Some(path))?;
-                match &default {
-                    Some(default) if cast::<Undefined>(&found).is_some() => default.clone(),
-                    _ => found,
-                }
+                attribute::get_path(interp, &item, path, default.as_ref())?
             }
             (None, Some(filter)) => {
                 let name = interp.text(filter)?;
