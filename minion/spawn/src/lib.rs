@@ -43,8 +43,10 @@ const BUSY_PAUSE: Duration = Duration::from_millis(5);
 
 /// A program and how to start it. It contains secrets, so it has no `Debug`.
 pub struct Program {
-    /// The absolute path. The program sees it as its first argument.
+    /// The absolute path.
     pub path: PathBuf,
+    /// What the program sees as its first argument: its name as it was asked for. Some print it.
+    pub name: OsString,
     /// The other arguments.
     pub args: Vec<OsString>,
     /// The whole environment.
@@ -288,7 +290,7 @@ pub fn start(program: Program, mut control: impl FnMut(Control)) -> Result<Runni
         Directory::OrRoot(path) => child::Directory { path: c_string(path.as_os_str())?, is: None },
     };
     let path = c_string(program.path.as_os_str())?;
-    let mut args = vec![path.clone()];
+    let mut args = vec![c_string(&program.name)?];
     for arg in &program.args {
         args.push(c_string(arg)?);
     }
@@ -375,6 +377,7 @@ mod tests {
         let stderr = theirs.try_clone().unwrap();
         let program = Program {
             path: path.into(),
+            name: path.into(),
             args: args.iter().map(Into::into).collect(),
             env: vec![("A".into(), "1".into())],
             directory: Directory::OrRoot("/".into()),
@@ -404,6 +407,9 @@ mod tests {
     fn what_is_said_is_what_starts() {
         assert_eq!(says(program("/bin/sh", &["-c", "echo $0 \"$@\" $A", "a", "b c"])), "a b c 1\n");
         assert_eq!(says(program("/usr/bin/env", &[])), "A=1\n");
+        let (mut named, output) = program("/bin/sh", &["-c", "echo $0"]);
+        named.name = "name".into();
+        assert_eq!(says((named, output)), "name\n");
     }
 
     #[test]

@@ -44,6 +44,7 @@ fn program(path: &str, args: &[&str], env: &[(&str, &str)]) -> (Program, Output)
     let program = Program {
         probe: None,
         path: path.into(),
+        name: path.into(),
         args: args.iter().map(Into::into).collect(),
         env: env.iter().map(|(name, value)| (name.into(), value.into())).collect(),
         directory: Directory::OrRoot("/".into()),

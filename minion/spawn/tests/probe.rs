@@ -14,6 +14,7 @@ fn run(script: &str, probe: bool) -> Option<String> {
     let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC).unwrap();
     let program = Program {
         path: "/bin/sh".into(),
+        name: "sh".into(),
         args: vec!["-c".into(), script.into()],
         env: vec![("PATH".into(), "/usr/sbin:/usr/bin:/sbin:/bin".into())],
         directory: Directory::OrRoot("/".into()),

@@ -267,6 +267,7 @@ fn prepare(request: &Request, ends: Ends) -> Result<Program, String> {
     let path = program::resolve(&granted, &request.program, &trusted)?;
     Ok(Program {
         path,
+        name: request.program.clone().into(),
         args: request.args.clone(),
         env: environment(request, &account),
         directory: directory(request, &account)?,
