@@ -2,7 +2,7 @@
 
 use brine_guest::Value;
 use brine_guest::host::process::{self, Command, Finished, Unprobed};
-use brine_guest::host::{job, log};
+use brine_guest::host::{grains, job, log};
 
 use crate::options::Call;
 use crate::template;
@@ -140,7 +140,12 @@ fn argv(call: &Call, cmd: &Value) -> Result<Vec<String>, String> {
     if !wanted && !call.needs_shell {
         return words::split(&line).map_err(unsplit);
     }
-    if let Some(shell) = process::shell(call.shell.as_deref())? {
+    let of_grains = call.shell.is_none().then(grains_shell).flatten();
+    let shell = match of_grains {
+        Some(shell) => Some(shell),
+        None => process::shell(call.shell.as_deref())?,
+    };
+    if let Some(shell) = shell {
         return Ok(vec![shell, "-c".into(), line]);
     }
     let shell = call.shell.as_deref().unwrap_or("/bin/sh");
@@ -148,6 +153,12 @@ fn argv(call: &Call, cmd: &Value) -> Result<Vec<String>, String> {
         return Err(no_shell(&format!("the shell {shell} was not granted"), shell));
     }
     words::plain(&line).map_err(unsplit)
+}
+
+/// The shell of the grains, if it was granted; else the one that was granted first runs the line.
+pub(crate) fn grains_shell() -> Option<String> {
+    let shell = grains::get("shell", None)?.value().ok()?;
+    process::shell(shell.text()).ok().flatten()
 }
 
 pub(crate) fn unsplit(why: Unsplit) -> String {

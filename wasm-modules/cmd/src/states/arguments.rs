@@ -2,11 +2,12 @@
 
 use std::ops::Deref;
 
-use brine_guest::host::{grains, job, process};
+use brine_guest::host::job;
 use brine_guest::keywords::Keywords;
 use brine_guest::{Data, Result, Value};
 
 use crate::options::Call;
+use crate::run;
 
 /// The keywords of a state.
 pub(crate) struct Arguments(Keywords);
@@ -74,7 +75,7 @@ impl Arguments {
             stdin: data("stdin"),
             runas: self.text("runas"),
             group: self.text("group"),
-            shell: self.text("shell").or_else(shell),
+            shell: self.text("shell").or_else(run::grains_shell),
             env: data("env"),
             clean_env: flag("clean_env"),
             rstrip: flag("rstrip"),
@@ -107,10 +108,4 @@ impl Arguments {
             _ => why,
         }
     }
-}
-
-/// The shell of the grains, if it was granted; else the one that was granted first runs the line.
-fn shell() -> Option<String> {
-    let shell = grains::get("shell", None)?.value().ok()?;
-    process::shell(shell.text()).ok().flatten()
 }
