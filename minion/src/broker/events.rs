@@ -118,6 +118,11 @@ impl Teller {
         send(&self.turns, self.asker(caller)?, load).await
     }
 
+    /// Whether there is no master at all: `--local`, or `file_client: local`.
+    pub(super) fn is_alone(&self, caller: &Caller) -> bool {
+        matches!(self.masters.asker(caller.job.master.as_deref()), Err(ChannelError::NoMaster))
+    }
+
     fn asker(&self, caller: &Caller) -> Result<&Arc<Channel>, HostError> {
         self.masters.asker(caller.job.master.as_deref()).map_err(|e| match e {
             ChannelError::NoMaster => {

@@ -2,7 +2,7 @@
 //! (PROTOCOL §6.1).
 
 use brine_protocol::msgpack;
-use brine_protocol::value::{Value, ValueExt as _, list, map};
+use brine_protocol::value::{Value, ValueExt as _, empty_map, list, map};
 use brine_sandbox::{Caller, HostError, MineOp};
 
 use super::events::decode;
@@ -68,6 +68,10 @@ impl MinionBroker {
         by_name: bool,
     ) -> Result<Value, HostError> {
         let names = names.into_iter().map(checked).collect::<Result<Vec<_>, _>>()?;
+        // As in Salt: formulas ask the mine on hosts without a master too, and nothing is there.
+        if self.teller.is_alone(caller) {
+            return Ok(empty_map());
+        }
         // A master answers a list by name, and one name by minion.
         let fun = match (by_name, names.as_slice()) {
             (false, [name]) => Value::from(name.as_str()),

@@ -18,6 +18,10 @@ impl Perform<PublishOp> for MinionBroker {
             let values: Result<Vec<Value>, HostError> = args.iter().map(|arg| decode(arg, &ARGUMENTS)).collect();
             values.map(Value::Array)
         };
+        // As in Salt, whoever publishes without a master gets nothing.
+        if self.teller.is_alone(caller) {
+            return Ok(if matches!(op, PublishOp::Job { .. }) { Value::Nil } else { empty_map() });
+        }
         match op {
             PublishOp::Job { tgt, tgt_type, function, args: given, returner, timeout } => {
                 let load = map([
