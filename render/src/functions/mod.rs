@@ -40,6 +40,11 @@ use crate::value::Value;
 /// What a function gives.
 pub type Answer = Result<Value, CallError>;
 
+const UNMASK: &str = "unmask";
+/// The place of `unmask` among the arguments of `pillar.get` and `pillar.fetch`, of which there are then this many. That of the others
+/// has none: it comes after any number of keys.
+const UNMASK_AT: usize = 8;
+
 const MODULES: &[(&str, &[Row])] = &[
     ("config", config::ROWS),
     ("defaults", sls::DEFAULTS),
@@ -80,6 +85,21 @@ pub fn call(
     keyword: Vec<(Rc<str>, Value)>,
 ) -> Option<Answer> {
     run(row(name)?, surroundings, positional, keyword)
+}
+
+/// The keywords of a call that is left to a host. Templates see the pillar as it is, and a host masks it unless it is told.
+pub fn told(
+    surroundings: &Surroundings,
+    name: &str,
+    positional: &[Value],
+    mut keyword: Vec<(Rc<str>, Value)>,
+) -> Vec<(Rc<str>, Value)> {
+    let asks_anew = name.starts_with("pillar.") && row(name).is_some_and(|row| !row.host_if.is_empty());
+    let is_given = keyword.iter().any(|(name, _)| &**name == UNMASK) || positional.len() >= UNMASK_AT;
+    if asks_anew && !surroundings.masked && !is_given {
+        keyword.push((UNMASK.into(), true.into()));
+    }
+    keyword
 }
 
 fn run(

@@ -143,6 +143,7 @@ impl jinja::Host for Templates {
         {
             return answer;
         }
+        let keyword = functions::told(&self.surroundings, name, &positional, keyword);
         call(name, &positional, &keyword).map_err(CallError::refused)
     }
 

@@ -191,6 +191,7 @@ impl Host for World {
         {
             return answer;
         }
+        let keyword = functions::told(&self.surroundings, name, &positional, keyword);
         call(name, &positional, &keyword).map_err(CallError::refused)
     }
 
