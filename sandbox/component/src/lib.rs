@@ -36,6 +36,9 @@ pub const MAX_PARAMS: usize = 64;
 pub const MAX_NAME: usize = 200;
 /// Upper bound on the bytes of one type in WIT's syntax.
 pub const MAX_TYPE: usize = 1_000;
+/// Upper bound on the bytes of all signatures of a module together. Functions share types and names of parameters, so that a component of some
+/// kilobytes can have a hundred megabytes of them, which each list of functions would write out.
+pub const MAX_SIGNATURES: usize = 1 << 20;
 /// Upper bound on the bytes of one doc comment. A longer one is truncated.
 pub const MAX_DOC: usize = 16 * 1024;
 /// Upper bound on the bytes of all doc comments of a module. Further ones are left out.
@@ -135,6 +138,22 @@ impl ModuleInfo {
         [functions, states, beacons]
     }
 
+    /// Checks that the signatures of all functions can be written out.
+    pub(crate) fn check_signatures(&self) -> Result<(), ReadError> {
+        let of_param = |param: &Param| param.name.len() + param.ty.len();
+        let of = |function: &Function| {
+            let result = function.result.as_ref().map_or(0, |result| result.len());
+            function.name.len() + result + function.params.iter().map(of_param).sum::<usize>()
+        };
+        match self.all().map(of).sum::<usize>() {
+            0..=MAX_SIGNATURES => Ok(()),
+            size => {
+                let what = format!("has functions whose signatures take {size} bytes together");
+                Err(ReadError::TooMuch { what, limit: MAX_SIGNATURES })
+            }
+        }
+    }
+
     /// Checks the bounds again, for a description from a process that [`read`] hostile bytes.
     ///
     /// # Errors
@@ -170,7 +189,7 @@ impl ModuleInfo {
         if docs.map(String::len).sum::<usize>() > MAX_DOCS + MAX_DOC {
             return over("too many docs", MAX_DOCS);
         }
-        Ok(())
+        self.check_signatures()
     }
 }
 

@@ -39,7 +39,7 @@ pub fn read(wasm: &[u8]) -> Result<ModuleInfo, ReadError> {
         return Err(ReadError::NoFunctions);
     }
     let [functions, states, beacons] = ModuleInfo::sorted(all);
-    Ok(ModuleInfo {
+    let info = ModuleInfo {
         version: crate::version(wasm)?,
         doc: outline.docs.module(),
         functions,
@@ -47,7 +47,8 @@ pub fn read(wasm: &[u8]) -> Result<ModuleInfo, ReadError> {
         beacons,
         imports: outline.imports,
         notes,
-    })
+    };
+    info.check_signatures().map(|()| info)
 }
 
 /// The result of one pass over the sections.

@@ -326,10 +326,10 @@ fn shared(exports: usize) -> Vec<u8> {
 
 #[test]
 fn types_are_said_once_and_not_once_a_use() {
-    let component = shared(brine_component::MAX_FUNCTIONS);
+    let component = shared(150);
     assert!(component.len() < 20_000, "{}", component.len());
     let info = read(&component).unwrap();
-    assert_eq!(info.functions.len(), brine_component::MAX_FUNCTIONS);
+    assert_eq!(info.functions.len(), 150);
     let written = info.write().unwrap();
     assert!(written.len() < 100_000, "{} bytes", written.len());
     let parsed = ModuleInfo::parse(&written).unwrap();
@@ -337,6 +337,19 @@ fn types_are_said_once_and_not_once_a_use() {
     // The texts are shared in memory too.
     let [first, second] = [&parsed.functions[0].params[3], &parsed.functions[1].params[3]];
     assert!(std::sync::Arc::ptr_eq(&first.ty, &second.ty) && std::sync::Arc::ptr_eq(&first.name, &second.name));
+}
+
+/// They are said once for each use where functions are listed.
+#[test]
+fn signatures_have_a_bound_together() {
+    let component = shared(brine_component::MAX_FUNCTIONS);
+    assert!(component.len() < 20_000, "{}", component.len());
+    let why = read(&component).unwrap_err().to_string();
+    let words = "has functions whose signatures take ";
+    assert!(why.starts_with(words) && why.ends_with(" bytes together; the limit is 1048576"), "{why}");
+    let mut info = read(&shared(100)).unwrap();
+    info.functions = info.functions.iter().cycle().take(500).cloned().collect();
+    assert!(ModuleInfo::parse(&info.write().unwrap()).unwrap_err().to_string().starts_with(words));
 }
 
 /// Descriptions that an escaped guest of the compiler may write.

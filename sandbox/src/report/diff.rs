@@ -2,13 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use brine_component::{ModuleInfo, signature};
+use brine_component::{Function, ModuleInfo, signature};
 use rmpv::Value;
 
 use super::{map, optional, signers, texts, updates};
 use crate::policy::{Capability, Policy, always};
 use crate::signature::KeyId;
 use crate::store::{Held, Module, Store};
+
+/// Functions of one list, and characters of a signature in it.
+const FUNCTIONS_MAX: usize = 64;
+const SIGNATURE_MAX: usize = 500;
 
 pub(super) fn of(store: &Store, name: &str) -> Result<Value, String> {
     let Some(held) = store.held(name) else {
@@ -55,20 +59,32 @@ fn version(policy: &Policy, (module, keys, time): Version<'_>) -> Value {
     ])
 }
 
-/// Returns the functions that are added, removed, or have another signature.
+/// Returns the functions that are added, removed, or have another signature: the first of each, since the module's author chooses how many
+/// there are, and a report that is too large would hide the update.
 fn functions(module: &str, before: &ModuleInfo, after: &ModuleInfo) -> Value {
-    let all = |info: &ModuleInfo| -> BTreeMap<String, String> {
-        info.all().map(|function| (function.name.clone(), signature(module, function))).collect()
-    };
+    fn all(info: &ModuleInfo) -> BTreeMap<&str, &Function> {
+        info.all().map(|function| (function.name.as_str(), function)).collect()
+    }
+    fn is_other(was: &Function, now: &Function) -> bool {
+        (&was.params, &was.result) != (&now.params, &now.result)
+    }
     let (before, after) = (all(before), all(after));
-    let only = |these: &BTreeMap<String, String>, those: &BTreeMap<String, String>| {
-        texts(these.iter().filter(|(name, _)| !those.contains_key(*name)).map(|(_, signature)| signature.clone()))
+    let shown = |function: &Function| brine_text::short(&signature(module, function), SIGNATURE_MAX);
+    let first = |texts: &mut dyn Iterator<Item = String>, count: usize| {
+        let more = count.checked_sub(FUNCTIONS_MAX + 1).map(|more| format!("and {} more", more + 1));
+        self::texts(texts.take(FUNCTIONS_MAX).chain(more))
+    };
+    let only = |these: &BTreeMap<&str, &Function>, those: &BTreeMap<&str, &Function>| {
+        let only = these.iter().filter(|(name, _)| !those.contains_key(*name)).map(|(_, function)| *function);
+        first(&mut only.clone().map(shown), only.count())
     };
     let changed = after.iter().filter_map(|(name, now)| {
-        let was = before.get(name).filter(|was| *was != now)?;
-        Some(format!("{was}, now {now}"))
+        let was = before.get(name).filter(|was| is_other(was, now))?;
+        Some((*was, *now))
     });
-    map([("added", only(&after, &before)), ("removed", only(&before, &after)), ("changed", texts(changed))])
+    let mut words = changed.clone().map(|(was, now)| format!("{}, now {}", shown(was), shown(now)));
+    let changed = first(&mut words, changed.count());
+    map([("added", only(&after, &before)), ("removed", only(&before, &after)), ("changed", changed)])
 }
 
 /// Returns the added and removed interfaces with their purposes, without those that every module has.

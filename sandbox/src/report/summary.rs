@@ -44,6 +44,9 @@ impl PartialEq for Basis {
     }
 }
 
+/// Held updates of which the changes are told: as many as a master keeps.
+const HELD_MAX: usize = 64;
+
 /// Makes the summary. The same state of the store gives the same summary.
 pub(crate) fn of(store: &Store) -> Value {
     let table = store.table();
@@ -59,7 +62,7 @@ pub(crate) fn of(store: &Store) -> Value {
             .filter(|name| !is_there(name))
             .map(|name| map([("name", Value::from(name.as_str())), ("usable", Value::from(false))])),
     );
-    let held = held.iter().filter_map(|name| diff::of(store, name).ok()).collect();
+    let held = held.iter().take(HELD_MAX).filter_map(|name| diff::of(store, name).ok()).collect();
     map([("modules", Value::Array(modules)), ("held", Value::Array(held))])
 }
 
