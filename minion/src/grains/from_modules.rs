@@ -4,6 +4,7 @@
 //! `sandbox.check` say why.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use brine_protocol::ids::{Jid, MinionId};
@@ -15,6 +16,7 @@ use futures_util::future::BoxFuture;
 use tracing::warn;
 
 use super::layers::WALLS;
+use crate::weight::weight;
 
 /// The function that a module exports.
 const FUNCTION: &str = "grains";
@@ -26,6 +28,9 @@ const ALL: Duration = Duration::from_secs(15);
 const AT_ONCE: usize = 4;
 /// Upper bound on the bytes of one module's grains.
 const MAX_BYTES: usize = 256 * 1024;
+/// Upper bound on the memory of all modules' grains together. A master may serve a thousand modules, and a byte of a message can be forty in
+/// memory.
+const ALL_WEIGHT: usize = 32 << 20;
 /// Upper bound on the levels of one module's grains.
 const MAX_DEPTH: usize = 16;
 /// Upper bound on the bytes of a name.
@@ -43,14 +48,15 @@ impl FromModules {
     /// fingerprint of the master whose grants count, none without a master.
     pub(crate) async fn ask(sandbox: &Arc<Sandbox>, id: &MinionId, master: Option<&str>, host: &Arc<Value>) -> Self {
         let ends = tokio::time::Instant::now() + ALL;
+        let room = Arc::new(AtomicUsize::new(ALL_WEIGHT));
         let mut askers: Vec<BoxFuture<'static, Option<Answer>>> = Vec::new();
         for name in sandbox.names_installed() {
             let Some(takes_host) = takes(sandbox, &name) else { continue };
             let given = takes_host.then(|| Arc::clone(host));
-            let (sandbox, job) = (Arc::clone(sandbox), job(id, master, &name));
+            let (sandbox, job, room) = (Arc::clone(sandbox), job(id, master, &name), Arc::clone(&room));
             askers.push(Box::pin(async move {
                 let found = tokio::time::timeout_at(ends, ask_one(&sandbox, job, given)).await.ok()?;
-                Some((name, found))
+                Some((name, found.and_then(|entries| within(&room, entries))))
             }));
         }
         let all = askers.len();
@@ -82,6 +88,15 @@ impl FromModules {
     #[cfg(test)]
     pub(super) fn of<const N: usize>(found: [(&str, Result<Entries, String>); N]) -> Self {
         Self(found.into_iter().map(|(name, found)| (name.to_owned(), found)).collect())
+    }
+}
+
+/// Takes the room for a module's grains.
+fn within(room: &AtomicUsize, entries: Entries) -> Result<Entries, String> {
+    let bytes = entries.iter().map(|(key, value)| weight(key) + weight(value)).sum::<usize>();
+    match room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes)) {
+        Ok(_) => Ok(entries),
+        Err(_) => Err(format!("those of all modules together take more than {ALL_WEIGHT} bytes of memory")),
     }
 }
 
@@ -173,5 +188,16 @@ mod tests {
             let error = checked(value).unwrap_err();
             assert!(error.contains(why), "{error}");
         }
+    }
+
+    #[test]
+    fn all_modules_share_the_room() {
+        // Some kilobytes of a message, and many of memory.
+        let small = || vec![(Value::from("a"), list(vec![Value::from(1); 50_000]))];
+        let room = AtomicUsize::new(ALL_WEIGHT);
+        let taken = (0..1_000).take_while(|_| within(&room, small()).is_ok()).count();
+        assert!((5..100).contains(&taken), "{taken}");
+        assert!(within(&room, small()).unwrap_err().contains("all modules together"));
+        assert!(within(&room, vec![(Value::from("a"), Value::from(1))]).is_ok(), "what is small has room still");
     }
 }
