@@ -112,8 +112,13 @@ impl Outcomes {
             .collect()
         } else {
             let Some(Called { outcome, .. }) = self.each.into_iter().next() else { return Vec::new() };
+            // As in Salt, for the error of a function. One of several functions has only its words.
+            let value = match outcome.value.text() {
+                Some(text) if outcome.raised => Value::from(format!("ERROR: {text}")),
+                _ => outcome.value,
+            };
             vec![
-                ("return", outcome.value),
+                ("return", value),
                 ("retcode", Value::from(outcome.retcode)),
                 ("success", Value::from(outcome.success)),
                 ("usage", usage.into_iter().next().unwrap_or(Value::Nil)),
@@ -155,6 +160,7 @@ pub(super) fn failed(why: &str) -> JobOutcome {
         sha256: None,
         plan: None,
         stopped: false,
+        raised: false,
     }
 }
 
@@ -189,7 +195,7 @@ mod tests {
     use super::*;
 
     fn outcome(value: Value) -> JobOutcome {
-        JobOutcome { value, retcode: 0, success: true, usage: None, sha256: None, plan: None, stopped: false }
+        JobOutcome { value, retcode: 0, success: true, ..failed("") }
     }
 
     #[test]
@@ -218,7 +224,10 @@ mod tests {
         assert_eq!(ordered[1].1, Value::Array(vec![Value::from(0), Value::from(0)]));
         let refused = failed("no");
         let fields = Outcomes { multi: false, ordered: false, each: vec![Called::new("a.b", refused)] }.fields();
-        assert!(fields.contains(&("out", Value::from("nested"))));
+        assert!(fields.contains(&("out", Value::from("nested"))) && fields.contains(&("return", Value::from("no"))));
+        let raised = JobOutcome { raised: true, ..failed("no") };
+        let fields = Outcomes { multi: false, ordered: false, each: vec![Called::new("a.b", raised)] }.fields();
+        assert!(fields.contains(&("return", Value::from("ERROR: no"))));
         // A run of states asks for its own outputter, also when a state failed; one that could not begin does not.
         let out = |fun: &str, outcome| {
             let fields = Outcomes { multi: false, ordered: false, each: vec![Called::new(fun, outcome)] }.fields();

@@ -157,7 +157,16 @@ mod tests {
     fn returned(value: Value) -> Value {
         result(
             &text("n"),
-            JobOutcome { value, retcode: 0, success: true, usage: None, sha256: None, plan: None, stopped: false },
+            JobOutcome {
+                value,
+                retcode: 0,
+                success: true,
+                usage: None,
+                sha256: None,
+                plan: None,
+                stopped: false,
+                raised: false,
+            },
         )
     }
 
@@ -183,6 +192,7 @@ mod tests {
             sha256: None,
             plan: None,
             stopped: false,
+            raised: true,
         };
         assert_eq!(result(&text("n"), failure).get_text("comment"), Some("An exception occurred in this state: why"));
     }
@@ -199,6 +209,7 @@ mod tests {
             sha256: None,
             plan: Some(plan.clone()),
             stopped: true,
+            raised: false,
         };
         let result = result(&text("n"), stopped);
         assert_eq!(result.get("result"), Some(&Value::Nil));

@@ -95,7 +95,16 @@ impl Scripted {
         let sha256 = Some(Sha256Hex::from([7; 32]));
         let usage = Some(Usage { wall_us: 12, ..Usage::default() });
         match value {
-            Ok(value) => JobOutcome { value, retcode: 0, success: true, usage, sha256, plan: None, stopped: false },
+            Ok(value) => JobOutcome {
+                value,
+                retcode: 0,
+                success: true,
+                usage,
+                sha256,
+                plan: None,
+                stopped: false,
+                raised: false,
+            },
             Err(text) => JobOutcome {
                 value: Value::from(text),
                 retcode: 1,
@@ -104,6 +113,7 @@ impl Scripted {
                 sha256,
                 plan: None,
                 stopped: false,
+                raised: false,
             },
         }
     }

@@ -24,6 +24,8 @@ pub struct JobOutcome {
     pub plan: Option<Vec<Value>>,
     /// Whether test mode ended it at what it would have done; the value says what.
     pub stopped: bool,
+    /// Whether the value is what the function itself said of its failure.
+    pub raised: bool,
 }
 
 impl JobOutcome {
@@ -36,6 +38,7 @@ impl JobOutcome {
             sha256,
             plan: None,
             stopped: false,
+            raised: false,
         }
     }
 }
@@ -52,6 +55,7 @@ pub(super) fn judge(call: &Call<'_>, outcome: Outcome, usage: Usage) -> JobOutco
         sha256,
         plan: None,
         stopped: false,
+        raised: false,
     };
     match outcome {
         Outcome::Returned { value, .. } if value.len() as u64 > limits.output => {
@@ -61,7 +65,7 @@ pub(super) fn judge(call: &Call<'_>, outcome: Outcome, usage: Usage) -> JobOutco
             // A function that returned is a success; the retcode is its own statement.
             Ok(value) => {
                 let retcode = i64::from(retcode);
-                JobOutcome { value, retcode, success: true, usage: Some(usage), sha256, plan: None, stopped: false }
+                JobOutcome { value, retcode, success: true, ..failed(String::new(), 0) }
             }
             Err(error) => failed(format!("{fun} returned a value that cannot be read: {error}."), 1),
         },
@@ -76,7 +80,8 @@ pub(super) fn judge(call: &Call<'_>, outcome: Outcome, usage: Usage) -> JobOutco
             {
                 plan.record(fun, &format!("write{what}"));
             }
-            JobOutcome { stopped: kind == FailKind::Planned, ..failed(message, retcode) }
+            let raised = kind == FailKind::Function;
+            JobOutcome { stopped: kind == FailKind::Planned, raised, ..failed(message, retcode) }
         }
     }
 }
