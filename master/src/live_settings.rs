@@ -11,7 +11,7 @@ use arc_swap::ArcSwap;
 use brine_protocol::config::{Config, ConfigError, settings};
 use brine_protocol::options;
 use brine_protocol::target::Nodegroups;
-use brine_protocol::value::{Value, ValueExt as _, map};
+use brine_protocol::value::{Value, ValueExt as _};
 
 use crate::fileserver::{Roots, roots};
 use crate::quotas::QuotaOpts;
@@ -30,7 +30,7 @@ options! {
         /// `reactor` has entries: the reactor runs.
         pub(crate) has_reactor: bool = c.get(settings::REACTOR)?.list().is_some_and(|list| !list.is_empty()),
         /// The options in `_master_opts` (§6.1), by key.
-        pub(crate) told_to_minions: Value = told(c)?,
+        pub(crate) told_to_minions: Value = c.told_to_minions()?,
         /// `rest_cherrypy:events_for`: callers of salt-api see all events.
         pub(crate) events_for_all: bool = c.get(settings::API_EVENTS_FOR)? == "all",
         /// `rest_cherrypy:webhook_disable_auth`: hooks need no token.
@@ -42,29 +42,6 @@ options! {
 
 /// The live settings in use, shared by all parts.
 pub(crate) type SharedSettings = Arc<ArcSwap<LiveSettings>>;
-
-/// Returns the options that `_master_opts` has besides the environments (§6.1). Minions expect every one of them.
-fn told(c: &Config) -> Result<Value, ConfigError> {
-    let told = [
-        settings::TOP_FILE_MERGING_STRATEGY,
-        settings::ENV_ORDER,
-        settings::DEFAULT_TOP,
-        settings::RENDERER,
-        settings::FAILHARD,
-        settings::STATE_TOP,
-        settings::STATE_TOP_SALTENV,
-        settings::NODEGROUPS,
-        settings::STATE_AUTO_ORDER,
-        settings::STATE_EVENTS,
-        settings::STATE_AGGREGATE,
-        settings::JINJA_ENV,
-        settings::JINJA_SLS_ENV,
-        settings::JINJA_LSTRIP_BLOCKS,
-        settings::JINJA_TRIM_BLOCKS,
-    ];
-    let told = told.map(|setting| c.get(setting).map(|value| (setting.row.name, value)));
-    Ok(map(told.into_iter().collect::<Result<Vec<_>, _>>()?))
-}
 
 /// Returns the configuration to show: Salt's own options and the master's name.
 fn shown(c: &Config) -> Value {

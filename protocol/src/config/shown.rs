@@ -4,8 +4,8 @@
 //! allow-list is shown: the settings that the table marks as public, and those that the owner names in `config_public`.
 //! A grant can add more.
 
-use super::{Config, settings};
-use crate::value::{Value, ValueExt};
+use super::{Config, ConfigError, settings};
+use crate::value::{Value, ValueExt, map};
 use brine_patterns::fnmatch;
 
 /// Harmless options that are derived from the configuration.
@@ -37,6 +37,33 @@ impl Config {
             Some((key.clone(), value))
         });
         Value::Map(shown.collect())
+    }
+
+    /// Returns the options of a master that decide how states run on its minions: what `_master_opts` has besides the environments
+    /// (§6.1). Minions expect every one of them.
+    ///
+    /// # Errors
+    /// When one of them has the wrong form.
+    pub fn told_to_minions(&self) -> Result<Value, ConfigError> {
+        let told = [
+            settings::TOP_FILE_MERGING_STRATEGY,
+            settings::ENV_ORDER,
+            settings::DEFAULT_TOP,
+            settings::RENDERER,
+            settings::FAILHARD,
+            settings::STATE_TOP,
+            settings::STATE_TOP_SALTENV,
+            settings::NODEGROUPS,
+            settings::STATE_AUTO_ORDER,
+            settings::STATE_EVENTS,
+            settings::STATE_AGGREGATE,
+            settings::JINJA_ENV,
+            settings::JINJA_SLS_ENV,
+            settings::JINJA_LSTRIP_BLOCKS,
+            settings::JINJA_TRIM_BLOCKS,
+        ];
+        let told = told.map(|setting| self.get(setting).map(|value| (setting.row.name, value)));
+        Ok(map(told.into_iter().collect::<Result<Vec<_>, _>>()?))
     }
 
     fn is_harmless(&self, name: &str) -> bool {
