@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use brine_protocol::config::{Config, ConfigError, settings};
+use brine_protocol::config::{Config, settings};
 use brine_protocol::options;
 use brine_protocol::target::Nodegroups;
 use brine_protocol::value::{Value, ValueExt as _};
