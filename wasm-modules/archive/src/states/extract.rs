@@ -75,13 +75,16 @@ fn untar(wanted: &Wanted, archive: &str, checked: &[Member]) -> Result<Vec<Strin
     Ok(names)
 }
 
-/// A path without so many names at its front; none if it is not as deep.
+/// A path without so many names at its front; none if it is not as deep. As for GNU tar, the dot of `./a` is a name too.
 fn stripped(path: &str, strip: usize) -> Option<String> {
     if strip == 0 {
         return Some(path.to_owned());
     }
-    let path = path.trim_start_matches("./");
-    path.splitn(strip + 1, '/').nth(strip).filter(|rest| !rest.is_empty()).map(str::to_owned)
+    let mut rest = path.trim_start_matches('/');
+    for _ in 0..strip {
+        rest = rest.split_once('/')?.1.trim_start_matches('/');
+    }
+    (!rest.is_empty()).then(|| rest.to_owned())
 }
 
 /// Unpacks a zip archive into a folder, as Python's zipfile does. Returns the names.
@@ -128,7 +131,10 @@ mod tests {
         for (path, strip, rest) in [
             ("a/b/c", 0, Some("a/b/c")),
             ("a/b/c", 1, Some("b/c")),
-            ("./a/b", 1, Some("b")),
+            ("./a/b", 1, Some("a/b")),
+            ("./a/b", 2, Some("b")),
+            (".", 1, None),
+            ("a//b", 1, Some("b")),
             ("a/b", 2, None),
             ("a", 1, None),
             ("a/", 1, None),
