@@ -180,11 +180,17 @@ impl Sessions {
     }
 
     /// Divides minions into those that get a publication sealed, with their sessions, and the others. A session's age does not count here:
-    /// its minion has no other one yet.
-    pub(crate) fn divide(&self, ids: &[MinionId]) -> (Vec<(MinionId, Arc<MinionSession>)>, Vec<MinionId>) {
+    /// its minion has no other one yet. That the key was stored since (`stored_at`) does: the minion is about to get another session, and
+    /// could not open then what was sealed under this one.
+    pub(crate) fn divide(
+        &self,
+        ids: &[MinionId],
+        stored_at: impl Fn(&MinionId) -> Option<SystemTime>,
+    ) -> (Vec<(MinionId, Arc<MinionSession>)>, Vec<MinionId>) {
         let (mut sealed, mut shared) = (Vec::new(), Vec::new());
+        let is_current = |id: &MinionId, session: &MinionSession| stored_at(id).is_some_and(|at| session.is_of_key(at));
         for id in ids {
-            match self.known(id).filter(|session| session.seals()) {
+            match self.known(id).filter(|session| session.seals() && is_current(id, session)) {
                 Some(session) => sealed.push((id.clone(), session)),
                 None => shared.push(id.clone()),
             }
@@ -460,11 +466,14 @@ mod tests {
     fn only_a_proved_request_changes_whether_a_minion_gets_sealed_publications() {
         let dir = tempfile::tempdir().unwrap();
         let open = || Sessions::open(dir.path().to_owned(), DAY, vault()).unwrap();
-        let seals = |sessions: &Sessions| sessions.divide(&[id("a")]).0.len() == 1;
+        let at = |sessions: &Sessions, time| sessions.divide(&[id("a")], |_| time).0.len() == 1;
+        let seals = |sessions: &Sessions| at(sessions, Some(SystemTime::UNIX_EPOCH));
         let sessions = open();
         assert!(!seals(&sessions), "a minion without a session");
         let session = sessions.for_auth(&id("a"), SystemTime::UNIX_EPOCH, true).unwrap();
         assert!(seals(&sessions) && seals(&open()));
+        // A key that was rejected and accepted again, or is not accepted.
+        assert!(!at(&sessions, Some(SystemTime::now() + DAY)) && !at(&sessions, None));
         // What anybody can send for this id.
         sessions.for_auth(&id("a"), SystemTime::UNIX_EPOCH, false).unwrap();
         assert!(seals(&sessions));

@@ -16,9 +16,6 @@ pub enum ConvertError {
     /// More bytes of text than the caller allows: a shared list counts each time.
     #[error("more than {0} bytes of text")]
     Bytes(usize),
-    /// A number without a place in MessagePack.
-    #[error("the number {0} has more than 64 bits")]
-    Number(i128),
     /// A list or dict as key, which Python cannot have.
     #[error("unhashable type: '{0}'")]
     Key(String),
@@ -93,7 +90,8 @@ fn to_wire(value: &Value, depth: usize, left: &mut Left) -> Result<Wire, Convert
         Value::Int(n) => match (u64::try_from(*n), i64::try_from(*n)) {
             (Ok(n), _) => Wire::from(n),
             (_, Ok(n)) => Wire::from(n),
-            _ => return Err(ConvertError::Number(*n)),
+            // As Salt's serializer has it.
+            _ => Wire::from(n.to_string()),
         },
         Value::Float(n) => Wire::F64(*n),
         Value::Str(text) => Wire::from(&**text),
@@ -172,9 +170,20 @@ mod tests {
     }
 
     #[test]
+    fn a_number_of_more_than_64_bits_is_text_on_the_wire() {
+        for (number, wire) in [
+            (i128::from(u64::MAX), Wire::from(u64::MAX)),
+            (i128::from(i64::MIN), Wire::from(i64::MIN)),
+            (i128::from(u64::MAX) + 1, Wire::from("18446744073709551616")),
+            (i128::from(i64::MIN) - 1, Wire::from("-9223372036854775809")),
+        ] {
+            assert_eq!(Value::Int(number).to_wire(ConvertLimits::default()), Ok(wire));
+        }
+    }
+
+    #[test]
     fn what_has_no_form_on_the_wire_is_refused() {
         let limits = ConvertLimits::default();
-        assert_eq!(Value::Int(i128::MAX).to_wire(limits), Err(ConvertError::Number(i128::MAX)));
         let deep = (0..300).fold(Value::None, |inner, _| Value::list([inner]));
         assert_eq!(deep.to_wire(limits), Err(ConvertError::Depth));
         let key = Wire::Map(vec![(Wire::Array(vec![]), Wire::Nil)]);

@@ -80,10 +80,10 @@ impl AccessOpts {
     /// If a setting has a wrong type or form. The error never contains `sharedsecret`.
     pub(crate) fn from_config(c: &Config) -> Result<Self, ConfigError> {
         let wrong = |setting: Setting<Value>, expected: &'static str| {
+            // What an expression lacks is said in several lines.
             move |why: String| {
-                let key = setting.row.name;
-                tracing::error!("{key}: {why}");
-                c.wrong(key, expected)
+                let why: Vec<&str> = why.split_whitespace().collect();
+                c.wrong(setting.row.name, format!("{expected} ({})", why.join(" ")))
             }
         };
         let blacklist = |of: Setting<Value>| {

@@ -113,6 +113,8 @@ fn settings_are_checked() {
     ] {
         assert!(opts(bad).is_err(), "{bad}");
     }
+    let error = opts("external_auth: {file: {fred: ['(']}}").unwrap_err();
+    assert!(error.contains("file: fred: ") && error.contains("\"(\""), "{error}");
     let error = opts("sharedsecret: very-secret\nexternal_auth: 1").unwrap_err();
     assert!(!error.contains("very-secret"), "{error}");
 }

@@ -21,8 +21,9 @@ use brine_protocol::value::Value;
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
+use crate::keys::MinionKeys;
 use crate::private_ops::PrivatePool;
-use crate::sessions::Sessions;
+use crate::sessions::{MinionSession, Sessions};
 use line::Line;
 
 /// Bound on the publications that have a serial and were not sent. Beyond it, publishers wait.
@@ -204,12 +205,12 @@ impl PublisherHandle {
     pub(crate) fn start(
         publisher: brine_zmtp::Publisher,
         key: CurrentKey,
-        sessions: Arc<Sessions>,
+        (sessions, keys): (Arc<Sessions>, Arc<MinionKeys>),
         alg: SignAlg,
     ) -> std::io::Result<Self> {
         let (thread, loads) = mpsc::channel(QUEUE);
         let order = Mutex::new(Order { key: key.current(), serial: 0, line: Line::default() });
-        let maker = Arc::new(Maker { key, sessions, alg });
+        let maker = Arc::new(Maker { key, sessions, keys, alg });
         // A thread of its own, because RSA signatures must not wait behind thousands of authentications.
         let work = Arc::clone(&maker);
         std::thread::Builder::new().name("publisher".to_owned()).spawn(move || work.run(loads))?;
@@ -291,6 +292,7 @@ impl Shared {
 struct Maker {
     key: CurrentKey,
     sessions: Arc<Sessions>,
+    keys: Arc<MinionKeys>,
     alg: SignAlg,
 }
 
@@ -303,13 +305,18 @@ impl Maker {
 
     /// Whether sealing takes less time than waking the thread: few minions, and no RSA signature.
     fn is_quick(&self, minions: &[MinionId]) -> bool {
-        minions.len() <= QUICK && self.key.signer.is_some() && self.sessions.divide(minions).1.is_empty()
+        minions.len() <= QUICK && self.key.signer.is_some() && self.divide(minions).1.is_empty()
+    }
+
+    /// Divides minions into those that get it sealed and the others.
+    fn divide(&self, minions: &[MinionId]) -> (Vec<(MinionId, Arc<MinionSession>)>, Vec<MinionId>) {
+        self.sessions.divide(minions, |id| self.keys.stored_at(id))
     }
 
     fn make(&self, load: Value, minions: Vec<MinionId>, serial: u64, key: &PublishKey) -> Result<Ready, KeyError> {
         let signer = self.key.signer.as_ref().zip(key.epoch.as_ref());
         let (own, others) = match signer {
-            Some(_) => self.sessions.divide(&minions),
+            Some(_) => self.divide(&minions),
             None => (Vec::new(), minions),
         };
         let sealed = signer.filter(|_| !own.is_empty()).map(|(signer, epoch)| {

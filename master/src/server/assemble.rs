@@ -208,7 +208,8 @@ pub(super) fn assemble(
         live,
         refusals,
     };
-    let publisher = PublisherHandle::start(publisher, publish_key.clone(), sessions.clone(), opts.publisher.alg);
+    let whose = (sessions.clone(), keys.clone());
+    let publisher = PublisherHandle::start(publisher, publish_key.clone(), whose, opts.publisher.alg);
     let python_jobs =
         PythonJobFiles::new(opts.cachedir.join("jobs"), opts.files.tree.hash_type, opts.jobs.python_files);
     let dispatcher = shared.dispatcher(publisher.map_err(MasterStartError::Thread)?, &python_jobs);

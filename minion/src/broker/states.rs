@@ -87,7 +87,9 @@ impl MinionBroker {
             master.map_err(|e| HostError::Failed(format!("the master cannot be asked for its settings: {e}")))?;
         // A host without a master is its own: its configuration has what a master would say.
         let master = match master {
-            Value::Nil => self.opts.config.as_masters().told_to_minions().map_err(|e| HostError::Failed(e.to_string()))?,
+            Value::Nil => {
+                self.opts.config.as_masters().told_to_minions().map_err(|e| HostError::Failed(e.to_string()))?
+            }
             told => told,
         };
         let time = Value::from(Clock::start().start_time());

@@ -1,7 +1,7 @@
 //! What a minion tells its master about its modules by itself: which there are, what they ask for, have and lack, and
 //! which updates are held.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use brine_capabilities::Kind;
@@ -34,12 +34,10 @@ impl Basis {
 
 impl PartialEq for Basis {
     fn eq(&self, other: &Self) -> bool {
-        let is_held =
-            |(a, b): ((&ModuleName, &Arc<Held>), (&ModuleName, &Arc<Held>))| a.0 == b.0 && Arc::ptr_eq(a.1, b.1);
         Arc::ptr_eq(&self.table, &other.table)
             && Arc::ptr_eq(&self.policy, &other.policy)
-            && self.held.len() == other.held.len()
-            && self.held.iter().zip(&other.held).all(is_held)
+            && self.held.keys().eq(other.held.keys())
+            && self.held.values().zip(other.held.values()).all(|(held, other)| Arc::ptr_eq(held, other))
             && self.others == other.others
     }
 }

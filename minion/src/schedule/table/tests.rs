@@ -271,7 +271,9 @@ fn who_says_what_runs_instead_gives_it_the_rights() {
     let instead = |table: &mut Table, seconds| -> Vec<(String, bool, Rights)> {
         table.arm(&at(seconds), &|_| None);
         let starts = table.due(&at(seconds), &jid);
-        starts.iter().for_each(|start| drop(start.running.fetch_sub(1, std::sync::atomic::Ordering::Relaxed)));
+        for start in &starts {
+            start.running.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
+        }
         starts.into_iter().map(|start| (start.function, start.of_pillar, start.rights)).collect()
     };
     let mut table = table("{job: {function: a.b, seconds: 10}}", &dir.path().join("journal"));

@@ -208,7 +208,9 @@ pub(super) fn apply(interp: &mut Interp, name: &str, value: &Value, mut passed: 
             for at in sort_by(interp, &places, &keys, false)? {
                 let at = ops::integer(&at).unwrap_or_default() as usize;
                 match groups.last_mut() {
-                    Some((first, group)) if keys[at].equals(&keys[*first]) == Some(true) => group.push(items[at].clone()),
+                    Some((first, group)) if keys[at].equals(&keys[*first]) == Some(true) => {
+                        group.push(items[at].clone())
+                    }
                     _ => groups.push((at, vec![items[at].clone()])),
                 }
             }
@@ -295,9 +297,7 @@ fn map(interp: &mut Interp, value: &Value, mut passed: Passed) -> Res<Value> {
     }
     for item in ops::iterate(interp, value)? {
         made.push(match (&path, &filter) {
-            (Some(path), _) => {
-                attribute::get_path(interp, &item, path, default.as_ref())?
-            }
+            (Some(path), _) => attribute::get_path(interp, &item, path, default.as_ref())?,
             (None, Some(filter)) => {
                 let name = interp.text(filter)?;
                 if !super::exists(&name) {
