@@ -139,7 +139,7 @@ impl Changes {
             trees: caller.grants.changes.clone(),
             over: Arc::clone(&over.0),
             fetched: None,
-            job: stage::Job::of(&caller.job),
+            job: stage::Job::of(&caller.job, caller.module.as_str()),
             most: caller.may_write(),
         };
         if let ChangesOp::Do(change) = &op

@@ -70,7 +70,7 @@ impl Task {
         Ok(match content {
             Content::Bytes(bytes) => Some((bytes.len() as u64, hex::encode(digest(&SHA256, bytes)))),
             Content::Staged(number) => {
-                let file = self.host.stages.seen(&self.job, *number).map_err(Failure::Other)?;
+                let file = self.host.stages.used(&self.job, *number).map_err(Failure::Other)?;
                 Some((file.metadata()?.len(), content::hash(&file, &self.over)?))
             }
             Content::File(from) => match self.find_content(from, true)? {

@@ -17,18 +17,28 @@ const MAX_OF_ONE: usize = 4;
 const MAX_STAGES: usize = 64;
 /// Upper bound on the bytes of all stages: some of the largest files at once. They are on the disk of the minion's own folder.
 const MAX_BYTES: u64 = 4 * MAX_CONTENT;
+/// What the calls of one module may have of both: three quarters, so that none keeps all others from writing.
+const MAX_STAGES_OF_MODULE: usize = MAX_STAGES / 4 * 3;
+const MAX_BYTES_OF_MODULE: u64 = MAX_BYTES / 4 * 3;
 
 /// The running call to which a stage belongs. The minion keeps the context as long as the call runs.
 #[derive(Clone, Default)]
-pub(super) struct Job(Weak<JobContext>);
+pub(super) struct Job {
+    context: Weak<JobContext>,
+    module: String,
+}
 
 impl Job {
-    pub(super) fn of(job: &Arc<JobContext>) -> Self {
-        Self(Arc::downgrade(job))
+    pub(super) fn of(job: &Arc<JobContext>, module: &str) -> Self {
+        Self { context: Arc::downgrade(job), module: module.to_owned() }
+    }
+
+    fn runs(&self) -> bool {
+        self.context.strong_count() > 0
     }
 
     fn is(&self, other: &Self) -> bool {
-        self.0.strong_count() > 0 && self.0.ptr_eq(&other.0)
+        self.runs() && self.context.ptr_eq(&other.context)
     }
 }
 
@@ -57,7 +67,7 @@ impl Stages {
         let (number, file) = match stage {
             Some(number) => {
                 let mut stages = self.stages();
-                has_room(&mut stages, data)?;
+                has_room(&mut stages, job, data)?;
                 let stage = stages.get_mut(&number).filter(|stage| stage.job.is(job)).ok_or_else(missing)?;
                 if stage.size + data.len() as u64 > MAX_CONTENT {
                     return Err(format!("a file is given at most {MAX_CONTENT} bytes"));
@@ -68,11 +78,13 @@ impl Stages {
             None => {
                 let file = Arc::new(self.file().map_err(|error| format!("there is no room for the content: {error}"))?);
                 let mut stages = self.stages();
-                has_room(&mut stages, data)?;
-                let of_one = stages.values().filter(|stage| stage.job.is(job)).count();
-                if of_one >= MAX_OF_ONE || stages.len() >= MAX_STAGES {
+                has_room(&mut stages, job, data)?;
+                let count = |is: &dyn Fn(&Job) -> bool| stages.values().filter(|stage| is(&stage.job)).count();
+                let of_one = count(&|other| other.is(job));
+                let of_module = count(&|other| other.module == job.module);
+                if of_one >= MAX_OF_ONE || of_module >= MAX_STAGES_OF_MODULE || stages.len() >= MAX_STAGES {
                     return Err(format!(
-                        "at most {MAX_OF_ONE} contents of one call, and {MAX_STAGES} of all, are staged"
+                        "at most {MAX_OF_ONE} contents of one call, {MAX_STAGES_OF_MODULE} of one module, and {MAX_STAGES} of all, are staged"
                     ));
                 }
                 let number = loop {
@@ -99,13 +111,6 @@ impl Stages {
         }
     }
 
-    /// Returns a stage's content, which can be used again.
-    pub(super) fn seen(&self, job: &Job, number: u64) -> Result<Arc<File>, String> {
-        let stages = self.stages();
-        let stage = stages.get(&number).filter(|stage| stage.job.is(job));
-        stage.map(|stage| Arc::clone(&stage.file)).ok_or_else(missing)
-    }
-
     fn file(&self) -> std::io::Result<File> {
         use std::os::unix::fs::DirBuilderExt;
         std::fs::DirBuilder::new().mode(0o700).recursive(true).create(&self.folder)?;
@@ -123,11 +128,19 @@ impl Stages {
     }
 }
 
-fn has_room(stages: &mut HashMap<u64, Stage>, data: &[u8]) -> Result<(), String> {
-    stages.retain(|_, stage| stage.job.0.strong_count() > 0);
-    let all: u64 = stages.values().map(|stage| stage.size).sum();
-    if all.saturating_add(data.len() as u64) > MAX_BYTES {
-        return Err(format!("at most {MAX_BYTES} bytes of all calls are staged"));
+fn has_room(stages: &mut HashMap<u64, Stage>, job: &Job, data: &[u8]) -> Result<(), String> {
+    stages.retain(|_, stage| stage.job.runs());
+    let (mut all, mut of_module) = (data.len() as u64, data.len() as u64);
+    for stage in stages.values() {
+        all = all.saturating_add(stage.size);
+        if stage.job.module == job.module {
+            of_module = of_module.saturating_add(stage.size);
+        }
+    }
+    if all > MAX_BYTES || of_module > MAX_BYTES_OF_MODULE {
+        return Err(format!(
+            "at most {MAX_BYTES_OF_MODULE} bytes of one module's calls, and {MAX_BYTES} of all, are staged"
+        ));
     }
     Ok(())
 }

@@ -52,7 +52,7 @@ impl Rig {
         let mut trees: Vec<Tree> = grants.iter().map(|(at, access)| Tree { path: path(at), access: *access }).collect();
         trees.sort();
         let (over, fetched) = (Arc::default(), None);
-        Task { host: Arc::new(host), trees, over, fetched, job: Job::of(&self.job), most: u64::MAX }
+        Task { host: Arc::new(host), trees, over, fetched, job: Job::of(&self.job, "mine"), most: u64::MAX }
     }
 
     fn said(&self, task: &Task, change: Change) -> Result<Done, String> {
@@ -593,7 +593,7 @@ fn stages_are_of_one_call() {
     let number = take(None, b"one ").unwrap();
     assert_eq!(take(Some(number), b"two").unwrap(), number);
     let other = Arc::new(JobContext::default());
-    assert!(task.host.stages.take(&Job::of(&other), Some(number), b"x").is_err(), "another call's");
+    assert!(task.host.stages.take(&Job::of(&other, "mine"), Some(number), b"x").is_err(), "another call's");
     let staged = |number| {
         let mut change = put(&rig.at("a/staged"), "");
         if let Change::Put { content, .. } = &mut change {
@@ -605,10 +605,27 @@ fn stages_are_of_one_call() {
     assert_eq!(done.written, 0, "it was counted when it was staged");
     assert_eq!(read_to_string(rig.at("a/staged")).unwrap(), "one two");
     assert!(rig.said(&task, staged(number)).is_err(), "it is used once");
+    // A plan may have as many changes as what it is the plan of.
+    for _ in 0..5 {
+        let number = take(None, b"one two").unwrap();
+        assert_eq!(task.plan(&staged(number)).unwrap().count, 0, "it is so already");
+    }
     for _ in 0..4 {
         take(None, b"x").unwrap();
     }
     assert!(take(None, b"x").is_err());
+}
+
+#[test]
+fn the_stages_of_one_module_leave_room_for_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let stages = Stages::new(dir.path());
+    let jobs: Vec<Arc<JobContext>> = (0..16).map(|_| Arc::default()).collect();
+    let take = |job: &Arc<JobContext>, module: &str| stages.take(&Job::of(job, module), None, b"x").is_ok();
+    let taken = jobs.iter().flat_map(|job| [job; 4]).filter(|job| take(job, "greedy")).count();
+    assert_eq!(taken, 48);
+    let other = Arc::default();
+    assert!(take(&other, "other"));
 }
 
 #[test]
