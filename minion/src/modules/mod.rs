@@ -26,6 +26,7 @@ use crate::config::ModuleOpts;
 use crate::events::Events;
 use crate::fileclient::FileClient;
 use crate::joined::joined;
+use crate::lines::Lines;
 use partial::Partials;
 
 /// The folder on the file server.
@@ -64,6 +65,8 @@ pub struct Modules {
     places: Arc<Semaphore>,
     /// The time of the last question to the master and why it gave no module, by the module's name.
     absent: Mutex<HashMap<String, (Instant, Option<String>)>>,
+    /// What the log has about modules that are not taken.
+    lines: Lines,
 }
 
 impl Modules {
@@ -83,6 +86,7 @@ impl Modules {
             partials: Partials::new(dir, max),
             places: Arc::new(Semaphore::new(MAX_FETCHES)),
             absent: Mutex::new(HashMap::new()),
+            lines: Lines::about("modules that are not taken"),
         })
     }
 
@@ -151,7 +155,9 @@ impl Modules {
                 Ok(())
             }
             Err(e) => {
-                warn!("the module {name} could not be had: {e}");
+                if self.lines.may() {
+                    warn!("the module {name} could not be had: {e}");
+                }
                 Err(format!("The master's module {name} could not be had: {e}."))
             }
         };

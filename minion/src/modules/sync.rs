@@ -66,7 +66,9 @@ impl Modules {
                 Ok(Some(Installed::New | Installed::Updated)) => changed.push(format!("modules.{name}")),
                 Ok(Some(Installed::Unchanged) | None) => {}
                 Err(e) => {
-                    warn!("the module {name} of {saltenv} is not taken: {e}");
+                    if self.lines.may() {
+                        warn!("the module {name} of {saltenv} is not taken: {e}");
+                    }
                     failed |= sandbox.held(name.as_str()).is_none();
                     refused.push(format!("{name}: {e}"));
                 }
@@ -77,7 +79,9 @@ impl Modules {
                 && !client.has_anything(saltenv).await.map_err(|e| e.to_string())?
             {
                 // A module too many is better than none because a disk of the master was not mounted.
-                warn!("the master has nothing at all in {saltenv}; the module {name} that came from there stays");
+                if self.lines.may() {
+                    warn!("the master has nothing at all in {saltenv}; the module {name} that came from there stays");
+                }
                 continue;
             }
             match sandbox.remove(&name).await {
