@@ -10,10 +10,9 @@
 //!   cache
 //! - [`grains`], [`pillar`]: the minion's own data and the master's data for it · [`events`], `mine`: events and mine
 //!   data for the master · `startup`: the states of the start
-//! - `beacons`: what modules watch on this host, and the events that they make of it
-//!   data for the master · `startup`: the states of the start ·
-//!   `schedule`: jobs at their time
-//! - `accounts`, `host_names`, `text_file`, `own_yaml`, `spare_files`, `slots`: this host's users, names and small files · `lines`: a bound on the log
+//! - `beacons`: what modules watch on this host, and the events that they make of it · `schedule`: jobs at their time
+//! - `accounts`, `host_names`, `interfaces`, `text_file`, `own_yaml`, `spare_files`, `slots`: this host's users, names, network and small files
+//!   · `lines`: a bound on the log
 //! - [`minion`]: puts the parts together and runs them from start to end
 //!
 //! Imports run one way: a module imports only modules further from [`minion`].
@@ -37,6 +36,7 @@ mod filecache;
 pub mod fileclient;
 pub mod grains;
 mod host_names;
+mod interfaces;
 pub mod jobs;
 mod joined;
 mod lines;

@@ -12,7 +12,7 @@ mod files;
 mod functions;
 mod grains;
 mod jobs;
-pub(crate) mod kernel;
+mod kernel;
 mod mine;
 mod modules;
 mod network;

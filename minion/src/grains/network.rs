@@ -1,8 +1,8 @@
 //! Grains of the network: the host's names, its interfaces and their addresses.
 
 use super::map::Grains;
-use crate::broker::kernel::interfaces;
 use crate::host_names::host_names;
+use crate::interfaces;
 use brine_protocol::value::Value;
 use std::net::IpAddr;
 

@@ -1,10 +1,9 @@
 //! `brine:host/kernel`: the kernel's tables of this host.
 //!
-//! - [`interfaces`] the network interfaces, of which the kernel has no file · [`figures`] parts of tables
-//! - [`processes`] what runs · [`names`] the names alone
+//! - [`figures`] parts of tables · [`processes`] what runs · [`names`] the names alone
+//! - [`crate::interfaces`] the network interfaces, of which the kernel has no file
 
 mod figures;
-pub(crate) mod interfaces;
 mod names;
 mod processes;
 
@@ -16,6 +15,7 @@ use brine_protocol::value::{Value, bytes};
 use brine_sandbox::{Caller, HostError, KernelOp};
 
 use super::{MinionBroker, Perform};
+use crate::interfaces;
 pub(super) use names::Names;
 
 /// Upper bound on the bytes of a table. That of a host with 512 processors has some 700 KB.

@@ -1,4 +1,5 @@
-//! The table `interfaces`: this host's network interfaces and their addresses, as the kernel tells them over rtnetlink(7).
+//! This host's network interfaces and their addresses, as the kernel tells them over rtnetlink(7): for the grains, and for modules as the
+//! table `interfaces`.
 //!
 //! The kernel's files in `/proc` do not have them, and getifaddrs(3) has neither parents nor scopes.
 
@@ -59,7 +60,7 @@ pub(crate) struct Inet6 {
 }
 
 /// The table: a list in JSON.
-pub(super) fn table() -> Result<Vec<u8>> {
+pub(crate) fn table() -> Result<Vec<u8>> {
     Ok(serde_json::to_vec(&all()?)?)
 }
 
