@@ -76,7 +76,7 @@ pub(crate) struct Rig {
     _alone: MutexGuard<'static, ()>,
 }
 
-/// Resident memory in bytes.
+/// Memory of their own in bytes: code that runs is mapped, and given back when all is quiet.
 #[derive(Debug, Clone, Copy, Default)]
 struct Weight {
     minion: u64,
@@ -355,12 +355,12 @@ fn median(mut times: Vec<Duration>) -> Duration {
 
 impl Weight {
     fn now() -> Self {
-        let resident = |pid: u32| size(pid, "VmRSS").unwrap_or(0);
+        let own_memory = |pid: u32| size(pid, "RssAnon").unwrap_or(0);
         let own = std::process::id();
-        let mut weight = Self { minion: resident(own), executors: 0 };
+        let mut weight = Self { minion: own_memory(own), executors: 0 };
         for child in children(own) {
             if proc(child, "comm").is_some_and(|name| name.starts_with("brine-executor")) {
-                weight.executors += resident(child);
+                weight.executors += own_memory(child);
             }
         }
         weight

@@ -68,6 +68,8 @@ TEMPLATES = [
     '{% set x = \n  nope + 1 %}', '{{ {"a": {"b": 1}} }}', '{{ {"a": [{"b": "x\\ny"}]} }}', '{% set x = ["a"] %}{{ x[0] ~ x }}', '{% print a, b %}', '{% autoescape false %}{{ "<" }}{% endautoescape %}', '{{ l|map("string")|join("") }}', '{% set a = a + 1 %}{{ a }}', '{% if d.items is defined %}m{% endif %}',
     '{% set l2 = l|list %}{% do l2.append(1) %}{{ l }}', '{% for i in l recursive %}{{ i }}{% endfor %}', '{% for a, (b, c) in [(1, (2, 3))] %}{{ a }}{{ b }}{{ c }}{% endfor %}', '{{ caller }}', '{{ loop }}', '{% set loop = 1 %}{{ loop }}', '{% for i in l %}{% for j in [1] %}{{ loop.index }}{% endfor %}{{ loop.index }}{% endfor %}',
     '{{ "a" if a else "b" ~ "c" }}', '{{ not a == 2 }}', '{{ a is defined and b is defined }}', '{{ l[0] + l[1] * 2 - 1 }}', '{{ -a|abs }}', '{{ 2 * 3|string }}', '{{ (2 * 3)|string ~ "x" }}', '{{ a if a > 5 else (b if b > 5 else "none") }}',
+    "{% for g, l in [{'g': 'Web'}, {'g': 'web'}, {'g': 'DB'}]|groupby('g') %}{{ g }}:{{ l|length }};{% endfor %}",
+    "{% for g, l in [{'n': 1}, {'g': 'a'}, {'g': 'A'}, {'g': 'b'}]|groupby('g', default='z') %}{{ g }}:{{ l }};{% endfor %}",
 ]
 
 
