@@ -346,7 +346,7 @@ fn signatures_have_a_bound_together() {
     assert!(component.len() < 20_000, "{}", component.len());
     let why = read(&component).unwrap_err().to_string();
     let words = "has functions whose signatures take ";
-    assert!(why.starts_with(words) && why.ends_with(" bytes together; the limit is 1048576"), "{why}");
+    assert!(why.starts_with(words) && why.ends_with(" bytes together; the limit is 4194304"), "{why}");
     let mut info = read(&shared(100)).unwrap();
     info.functions = info.functions.iter().cycle().take(500).cloned().collect();
     assert!(ModuleInfo::parse(&info.write().unwrap()).unwrap_err().to_string().starts_with(words));
