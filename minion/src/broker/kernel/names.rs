@@ -5,7 +5,7 @@ use std::io::{self, Read as _};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::processes::pids;
+use super::processes::pids_and_inodes;
 use super::whole;
 
 /// The kernel keeps so many bytes of a process's name.
@@ -14,8 +14,12 @@ const KEPT: usize = 15;
 const MAX_KEPT: usize = 128;
 /// Age up to which a table is given to others: so those that look at the same time share one.
 const SHARED: Duration = Duration::from_millis(100);
-/// Age at which the programs' whole names are read anew: for what was exchanged meanwhile for another whose name begins the same.
+/// Age at which what is remembered of processes is read anew: for what was exchanged meanwhile for another whose name begins the same.
 const MAX_AGE: Duration = Duration::from_secs(30);
+/// The bit of a thread of the kernel in its flags (proc_pid_stat(5), `PF_KTHREAD` of linux/sched.h).
+const KERNEL_THREAD: u32 = 0x0020_0000;
+/// The place of the flags in `stat`, counted after the name.
+const FLAGS: usize = 6;
 
 /// The table `processes`, as it was last.
 #[derive(Debug, Default)]
@@ -28,6 +32,9 @@ struct Last {
     /// The whole names of the processes whose name the kernel may have cut off: by number, with what the kernel has of it. None: there was none
     /// at the first look. The numbers and names of the last table alone.
     whole: HashMap<(String, Vec<u8>), Option<Vec<u8>>>,
+    /// By number and folder: the name of a thread of the kernel, which stays, or None of a program. Most processes of a host at rest are
+    /// such threads.
+    threads: HashMap<(String, u64), Option<Vec<u8>>>,
     read_whole: Option<Instant>,
 }
 
@@ -48,17 +55,29 @@ impl Names {
 
 impl Last {
     fn look(&mut self) -> io::Result<()> {
-        let mut known = std::mem::take(&mut self.whole);
+        let (mut known, mut threads) = (std::mem::take(&mut self.whole), std::mem::take(&mut self.threads));
         if self.read_whole.is_none_or(|read| read.elapsed() > MAX_AGE) {
             known.clear();
+            threads.clear();
             self.read_whole = Some(Instant::now());
         }
         self.table.clear();
-        for pid in pids()? {
+        for process in pids_and_inodes()? {
+            let before = threads.remove_entry(&process);
+            if let Some((process, Some(name))) = before {
+                self.table.extend(&name);
+                self.table.push(0);
+                self.threads.insert(process, Some(name));
+                continue;
+            }
             // One that ended meanwhile has no name.
-            let Ok(kept) = kept_name(&pid) else { continue };
-            if let Some(worker) = worker(&kept) {
-                self.table.extend(worker);
+            let Ok(kept) = kept_name(&process.0) else { continue };
+            let is_thread = before.is_none() && is_kernels(&process.0);
+            let pid = process.0.clone();
+            let name = worker(&kept).unwrap_or(&kept);
+            self.threads.insert(process, is_thread.then(|| name.to_owned()));
+            if is_thread || name.len() < kept.len() {
+                self.table.extend(name);
             } else if kept.len() < KEPT {
                 self.table.extend(kept);
             } else {
@@ -99,6 +118,15 @@ fn kept_name(pid: &str) -> io::Result<Vec<u8>> {
     }
     name.retain(|byte| *byte != 0);
     Ok(name)
+}
+
+/// Whether it is a thread of the kernel, which never becomes a program.
+fn is_kernels(pid: &str) -> bool {
+    let stat = whole(&format!("/proc/{pid}/stat")).unwrap_or_default();
+    // A name may contain anything.
+    let flags = stat.rsplit(|byte| *byte == b')').next().unwrap_or_default();
+    let flags = flags.split(|byte| *byte == b' ').filter(|part| !part.is_empty()).nth(FLAGS);
+    flags.and_then(|flags| std::str::from_utf8(flags).ok()?.parse::<u32>().ok()).is_some_and(|f| f & KERNEL_THREAD != 0)
 }
 
 /// The name of a worker of the kernel, `kworker/0:1` of `kworker/0:1-events`: behind it is what it last worked at, which is another thing each
@@ -155,6 +183,32 @@ mod tests {
         assert_eq!(name(&pid).unwrap(), own);
         // This program's name is longer than what the kernel keeps.
         assert!(names.0.lock().unwrap().whole.keys().any(|(of, _)| *of == pid));
+    }
+
+    #[test]
+    fn threads_of_the_kernel_are_read_once_and_programs_each_time() {
+        let (own, kthreadd) = (std::process::id().to_string(), "2");
+        assert!(!is_kernels(&own) && !is_kernels("no-number"));
+        let names = Names::default();
+        names.table().unwrap();
+        let mut last = names.0.lock().unwrap();
+        let of =
+            |last: &Last, pid: &str| last.threads.iter().find(|((of, _), _)| of == pid).map(|(_, name)| name.clone());
+        assert_eq!(of(&last, &own), Some(None));
+        // Where the kernel's threads are seen: not in a container.
+        if is_kernels(kthreadd) {
+            assert_eq!(of(&last, kthreadd), Some(Some(b"kthreadd".to_vec())));
+            let thread = last.threads.iter_mut().find(|((pid, _), _)| pid == kthreadd).unwrap();
+            *thread.1 = Some(b"remembered".to_vec());
+            last.look().unwrap();
+            assert!(has(&last.table, b"remembered"));
+            // Another process of this number.
+            let key = last.threads.keys().find(|(pid, _)| pid == kthreadd).unwrap().clone();
+            let ((pid, inode), name) = last.threads.remove_entry(&key).unwrap();
+            last.threads.insert((pid, inode + 1), name);
+            last.look().unwrap();
+            assert!(has(&last.table, b"kthreadd") && !has(&last.table, b"remembered"));
+        }
     }
 
     #[expect(clippy::disallowed_methods, reason = "a program to be seen")]

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::os::unix::fs::DirEntryExt as _;
 
 use brine_sandbox::{HostError, UsersOp};
 
@@ -98,11 +99,16 @@ pub(super) fn arguments() -> io::Result<Vec<u8>> {
 
 /// The numbers of all processes.
 pub(super) fn pids() -> io::Result<impl Iterator<Item = String>> {
+    Ok(pids_and_inodes()?.map(|(pid, _)| pid))
+}
+
+/// The numbers of all processes, and those of their folders: a later process of the same number has another folder.
+pub(super) fn pids_and_inodes() -> io::Result<impl Iterator<Item = (String, u64)>> {
     let names = std::fs::read_dir("/proc")?
         .flatten()
         .take(MAX_PROCESSES)
-        .filter_map(|item| item.file_name().into_string().ok());
-    Ok(names.filter(|name| name.bytes().all(|b| b.is_ascii_digit())))
+        .filter_map(|item| Some((item.file_name().into_string().ok()?, item.ino())));
+    Ok(names.filter(|(name, _)| name.bytes().all(|b| b.is_ascii_digit())))
 }
 
 #[cfg(test)]
