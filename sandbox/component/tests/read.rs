@@ -348,7 +348,7 @@ fn signatures_have_a_bound_together() {
     let words = "has functions whose signatures take ";
     assert!(why.starts_with(words) && why.ends_with(" bytes together; the limit is 4194304"), "{why}");
     let mut info = read(&shared(100)).unwrap();
-    info.functions = info.functions.iter().cycle().take(500).cloned().collect();
+    info.functions = info.functions.iter().cycle().take(brine_component::MAX_FUNCTIONS).cloned().collect();
     assert!(ModuleInfo::parse(&info.write().unwrap()).unwrap_err().to_string().starts_with(words));
 }
 
