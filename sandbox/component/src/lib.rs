@@ -38,7 +38,7 @@ pub const MAX_NAME: usize = 200;
 pub const MAX_TYPE: usize = 1_000;
 /// Upper bound on the bytes of all signatures of a module together. Functions share types and names of parameters, so that a component of some
 /// kilobytes can have a hundred megabytes of them, which each list of functions would write out.
-pub const MAX_SIGNATURES: usize = 4 << 20;
+pub const MAX_SIGNATURES: usize = 8 << 20;
 /// Upper bound on the bytes of one doc comment. A longer one is truncated.
 pub const MAX_DOC: usize = 16 * 1024;
 /// Upper bound on the bytes of all doc comments of a module. Further ones are left out.
