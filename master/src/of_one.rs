@@ -7,16 +7,27 @@ use std::sync::{Arc, Mutex, PoisonError};
 use brine_protocol::ids::MinionId;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+/// The least number of minions at which those that are done are looked for.
+const LOOKED_AT: usize = 64;
+
 /// A bound on what is done for one minion at a time.
 #[derive(Debug)]
 pub(crate) struct OfOne {
     most: usize,
-    turns: Mutex<HashMap<MinionId, Arc<Semaphore>>>,
+    turns: Mutex<Turns>,
+}
+
+#[derive(Debug)]
+struct Turns {
+    of: HashMap<MinionId, Arc<Semaphore>>,
+    /// The number of minions at which those that are done go: twice as many as were not the last time, so that a request of one of ten
+    /// thousand does not look at all others.
+    look_at: usize,
 }
 
 impl OfOne {
     pub(crate) fn new(most: usize) -> Self {
-        Self { most, turns: Mutex::default() }
+        Self { most, turns: Mutex::new(Turns { of: HashMap::new(), look_at: LOOKED_AT }) }
     }
 
     /// Waits for a turn of this minion, free when dropped.
@@ -27,12 +38,15 @@ impl OfOne {
 
     fn turns_of(&self, id: &MinionId) -> Arc<Semaphore> {
         let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(of_it) = turns.get(id) {
+        if let Some(of_it) = turns.of.get(id) {
             return Arc::clone(of_it);
         }
-        // Those that nobody has or awaits go. So there are no more than requests in work.
-        turns.retain(|_, of_it| Arc::strong_count(of_it) > 1);
-        Arc::clone(turns.entry(id.clone()).or_insert_with(|| Arc::new(Semaphore::new(self.most))))
+        if turns.of.len() >= turns.look_at {
+            // Those that nobody has or awaits.
+            turns.of.retain(|_, of_it| Arc::strong_count(of_it) > 1);
+            turns.look_at = LOOKED_AT.max(2 * turns.of.len());
+        }
+        Arc::clone(turns.of.entry(id.clone()).or_insert_with(|| Arc::new(Semaphore::new(self.most))))
     }
 }
 
@@ -53,7 +67,13 @@ mod tests {
         }
         drop(held);
         assert!(of_one.turn(&a).await.is_some());
-        drop(of_one.turn(&id("c")).await);
-        assert_eq!(of_one.turns.lock().unwrap().len(), 1, "those that are done are forgotten");
+        // Those that are done are forgotten, and who has a turn is not.
+        let held = of_one.turn(&a).await;
+        for n in 0..10 * LOOKED_AT {
+            drop(of_one.turn(&id(&format!("m{n}"))).await);
+        }
+        let turns = of_one.turns.lock().unwrap();
+        assert!(turns.of.len() <= LOOKED_AT && turns.of.contains_key(&a), "{}", turns.of.len());
+        drop((turns, held));
     }
 }
